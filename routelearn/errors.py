@@ -1,0 +1,18 @@
+"""The two errors that people see: bad input, and a solution that breaks the rules."""
+
+from __future__ import annotations
+
+
+class InputError(ValueError):
+    """Something the user gave is wrong. The message is one line: what, where, and what would be right."""
+
+
+class Infeasible(ValueError):
+    """A solution breaks a rule of its problem.
+
+    `row` is the instance, `solution` which of its S solutions, `reason` the rule.
+    """
+
+    def __init__(self, row: int, reason: str, solution: int = 0):
+        self.row, self.solution, self.reason = row, solution, reason
+        super().__init__(f"instance {row}, solution {solution}: {reason}")

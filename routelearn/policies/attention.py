@@ -1,0 +1,172 @@
+"""The attention model (section 3): an encoder of attention layers and a decoder of one glimpse and one pointer.
+
+Nothing is projected twice. The query is linear in the context, so every node is projected through each
+context slot once (`tables`), and a step's query is a sum of gathered rows; the glimpse's output projection
+W^O is folded into the pointer's keys. A step is then two gathers and three small batched products.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from routelearn.policies.base import Seen, Shape, Trajectory
+from routelearn.policies.layers import Encoder, initialise
+
+
+class Cache(NamedTuple):
+    """What the decoder needs of an encoded instance. H heads of width d; D = H d."""
+
+    keys: Tensor  # [B, H, N, d] glimpse keys
+    values: Tensor  # [B, H, N, d] glimpse values
+    pointer: Tensor  # [B, N, D] pointer keys with W^O folded in, scaled by 1 / sqrt(D)
+    tables: Tensor  # [B, K, N, D] every node through each context slot; slot 0 carries the graph embedding
+    empty: Tensor  # [B, K, D] the same for the learned placeholders
+    scalars: Tensor  # [C, D] projection of the context's scalars
+    step_keys: Tensor  # [G, H, d] step features into glimpse keys
+    step_values: Tensor  # [G, H, d] ... glimpse values
+    step_pointer: Tensor  # [G, D] ... pointer keys, W^O folded in and scaled
+
+
+class AttentionPolicy(nn.Module):
+    def __init__(
+        self,
+        shape: Shape,
+        width: int = 128,
+        heads: int = 8,
+        layers: int = 3,
+        hidden: int = 512,
+        norm: str = "batch",
+        clip: float = 10.0,
+        neighbours: int = 0,
+    ):
+        super().__init__()
+        self.shape, self.width, self.heads, self.clip = shape, width, heads, clip
+        self.encoder = Encoder(shape.feature_dims, width, heads, hidden, layers, norm, neighbours)
+        self.key = nn.Linear(width, width, bias=False)
+        self.value = nn.Linear(width, width, bias=False)
+        self.pointer = nn.Linear(width, width, bias=False)
+        self.graph = nn.Linear(width, width, bias=False)
+        self.context = nn.Linear(shape.context_nodes * width + shape.context_scalars, width, bias=False)
+        self.out = nn.Linear(width, width, bias=False)
+        self.step_features = nn.Linear(shape.step_dim, 3 * width, bias=False) if shape.step_dim else None
+        self.placeholder = nn.Parameter(torch.empty(shape.context_nodes, width).uniform_(-1, 1))
+        initialise(self)
+
+    # ------------------------------------------------------------------------------------------- encode
+
+    def encode(self, features: tuple[Tensor, ...], adjacent: Tensor | None = None) -> Cache:
+        return self.prepare(self.encoder(features, adjacent))
+
+    def prepare(self, h: Tensor) -> Cache:
+        """Everything of the decoder that does not depend on the step (eq. 5), h [B, N, D]."""
+        batch, nodes, width = h.shape
+        slots = self.shape.context_nodes
+        heads, per_head = self.heads, width // self.heads
+        # The query is scaled by 1 / sqrt(d) once here rather than every compatibility (eq. 6, 7).
+        context = self.context.weight * per_head**-0.5
+        by_slot = context[:, : slots * width].view(width, slots, width).permute(1, 0, 2)  # [K, D out, D in]
+        fold = width**-0.5 * self.out.weight.T  # heads -> query of the pointer, and its 1 / sqrt(D)
+        weights = torch.cat((self.key.weight, self.value.weight, fold @ self.pointer.weight, by_slot.flatten(0, 1)))
+        projected = F.linear(h, weights).view(batch, nodes, 3 + slots, width)
+        graph = F.linear(h.mean(1), self.graph.weight * per_head**-0.5)  # [B, D]
+        only_first = torch.zeros(slots, 1, device=h.device, dtype=h.dtype)
+        only_first[0] = 1
+        offset = (only_first * graph[:, None])[:, :, None]  # [B, K, 1, D]
+        placeholder = torch.einsum("koi,ki->ko", by_slot, self.placeholder)
+        if self.step_features is None:
+            step = h.new_zeros(3, 0, width)
+        else:
+            step = self.step_features.weight.T.view(-1, 3, width).transpose(0, 1)  # [3, G, D]
+        return Cache(
+            keys=projected[:, :, 0].unflatten(-1, (heads, per_head)).transpose(1, 2).contiguous(),
+            values=projected[:, :, 1].unflatten(-1, (heads, per_head)).transpose(1, 2).contiguous(),
+            pointer=projected[:, :, 2].contiguous(),
+            tables=(projected[:, :, 3:].transpose(1, 2) + offset).contiguous(),
+            empty=placeholder[None] + offset[:, :, 0],
+            scalars=context[:, slots * width :].T.contiguous(),
+            step_keys=step[0].unflatten(-1, (heads, per_head)),
+            step_values=step[1].unflatten(-1, (heads, per_head)),
+            step_pointer=step[2] @ fold.T,
+        )
+
+    # ------------------------------------------------------------------------------------------- decode
+
+    def begin(self, cache: Cache, solutions: int) -> tuple[Tensor, ...]:
+        return ()
+
+    def step(
+        self, cache: Cache, carry: tuple[Tensor, ...], last: Tensor, seen: Seen
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        return self.logits(cache, seen), carry
+
+    def query(self, cache: Cache, nodes: Tensor, scalars: Tensor) -> Tensor:
+        """The context's query (eq. 4 and 5), [B, Q, D], already scaled: a sum of gathered rows."""
+        batch, queries, slots = nodes.shape
+        total = None
+        for slot in range(slots):
+            index = nodes[..., slot]
+            row = index.clamp(min=0)[..., None].expand(batch, queries, self.width)
+            part = torch.where(index[..., None] < 0, cache.empty[:, slot, None], cache.tables[:, slot].gather(1, row))
+            total = part if total is None else total + part
+        assert total is not None, "a context has at least one node slot"
+        if self.shape.context_scalars:
+            total = total + scalars.to(cache.scalars.dtype) @ cache.scalars
+        return total
+
+    def logits(self, cache: Cache, seen: Seen) -> Tensor:
+        """Eq. 6 to 8 for Q queries of each instance: [B, Q, N], -inf where not feasible."""
+        batch, queries, _ = seen.nodes.shape
+        per_head = self.width // self.heads
+        q = self.query(cache, seen.nodes, seen.scalars).view(batch, queries, self.heads, per_head).transpose(1, 2)
+        feasible = seen.feasible[:, None]
+        if seen.step_features is None:
+            if queries > 32 and q.is_cuda:
+                heads = F.scaled_dot_product_attention(q, cache.keys, cache.values, attn_mask=feasible, scale=1.0)
+            else:
+                heads = self._weights(q @ cache.keys.transpose(-1, -2), feasible, cache) @ cache.values
+            glimpse = heads.transpose(1, 2).reshape(batch, queries, self.width)
+            compatibility = glimpse @ cache.pointer.transpose(1, 2)
+        else:
+            # Eq. 20 without a key per step: q.(k + w g) = q.k + (q.w) g, a low-rank term.
+            extra = seen.step_features.to(q.dtype)  # [B, Q, N, G]
+            along = torch.einsum("bhqd,ghd->bhqg", q, cache.step_keys.to(q.dtype))
+            scores = q @ cache.keys.transpose(-1, -2) + torch.einsum("bhqg,bqng->bhqn", along, extra)
+            weights = self._weights(scores, feasible, cache)
+            heads = weights @ cache.values
+            moved = torch.einsum("bhqn,bqng->bhqg", weights, extra)
+            heads = heads + torch.einsum("bhqg,ghd->bhqd", moved, cache.step_values.to(q.dtype))
+            glimpse = heads.transpose(1, 2).reshape(batch, queries, self.width)
+            compatibility = glimpse @ cache.pointer.transpose(1, 2)
+            along = torch.einsum("bqd,gd->bqg", glimpse, cache.step_pointer.to(q.dtype))
+            compatibility = compatibility + torch.einsum("bqg,bqng->bqn", along, extra)
+        if compatibility.dtype != torch.float64:
+            compatibility = compatibility.float()
+        return (self.clip * torch.tanh(compatibility)).masked_fill(~seen.feasible, -math.inf)
+
+    @staticmethod
+    def _weights(scores: Tensor, feasible: Tensor, cache: Cache) -> Tensor:
+        """Eq. 11 over the feasible nodes; the softmax itself at least in float32."""
+        wide = scores if scores.dtype == torch.float64 else scores.float()
+        return wide.masked_fill(~feasible, -math.inf).softmax(-1).to(cache.values.dtype)
+
+    # -------------------------------------------------------------------------------------------- score
+
+    def score(self, cache: Cache, trajectory: Trajectory) -> Tensor:
+        """Teacher-forced: given the record, every step is independent of the others."""
+        batch, solutions, steps = trajectory.actions.shape
+        steps -= trajectory.forced
+        seen = Seen(
+            *(
+                None if field is None else field[:, :, trajectory.forced :].flatten(1, 2)
+                for field in trajectory.seen
+            )
+        )
+        logits = self.logits(cache, seen)
+        chosen = trajectory.actions[:, :, trajectory.forced :].flatten(1, 2)[..., None]
+        picked = logits.gather(-1, chosen)[..., 0] - logits.logsumexp(-1)
+        return picked.view(batch, solutions, steps)

@@ -1,0 +1,119 @@
+"""The encoder's parts: normalisations, the attention layer (eq. 2 and 3), initialisation, neighbour masks."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from routelearn.errors import InputError
+
+
+class BatchNorm(nn.BatchNorm1d):
+    """Eq. 14: statistics over all nodes of all instances."""
+
+    def forward(self, h: Tensor) -> Tensor:
+        return super().forward(h.flatten(0, 1)).view(h.shape)
+
+
+class InstanceNorm(nn.Module):
+    """Statistics per instance over its nodes: the same at every size, in training and evaluation alike."""
+
+    def __init__(self, width: int, eps: float = 1e-5):
+        super().__init__()
+        self.weight, self.bias, self.eps = nn.Parameter(torch.ones(width)), nn.Parameter(torch.zeros(width)), eps
+
+    def forward(self, h: Tensor) -> Tensor:
+        variance, mean = torch.var_mean(h, 1, correction=0, keepdim=True)
+        return (h - mean) * (variance + self.eps).rsqrt() * self.weight + self.bias
+
+
+NORMS = {"batch": BatchNorm, "instance": InstanceNorm, "layer": nn.LayerNorm, "rms": nn.RMSNorm}
+
+
+def make_norm(name: str, width: int) -> nn.Module:
+    if name not in NORMS:
+        raise InputError(f"unknown normalisation {name!r}; the choices are {', '.join(NORMS)}")
+    return NORMS[name](width)
+
+
+class AttentionLayer(nn.Module):
+    """Multi-head attention and a feed-forward sublayer, each with a skip connection and normalisation.
+
+    The residual stream `h` and the normalisation stay in the precision of `h` (float32), whatever the
+    matrix products use under autocast.
+    """
+
+    def __init__(self, width: int, heads: int, hidden: int, norm: str):
+        super().__init__()
+        self.heads = heads
+        self.qkv = nn.Linear(width, 3 * width, bias=False)
+        self.out = nn.Linear(width, width, bias=False)
+        self.norm_attention = make_norm(norm, width)
+        self.expand = nn.Linear(width, hidden)
+        self.contract = nn.Linear(hidden, width)
+        self.norm_feed_forward = make_norm(norm, width)
+
+    def forward(self, h: Tensor, adjacent: Tensor | None = None) -> Tensor:
+        """h [B, N, D]; adjacent [B, 1, N, N] bool limits who may send to whom (eq. 10)."""
+        batch, nodes, width = h.shape
+        q, k, v = self.qkv(h).view(batch, nodes, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
+        heads = F.scaled_dot_product_attention(q, k, v, attn_mask=adjacent)
+        h = self.norm_attention(h + self.out(heads.transpose(1, 2).reshape(batch, nodes, width)))
+        return self.norm_feed_forward(h + self.contract(F.relu(self.expand(h))))
+
+
+class Encoder(nn.Module):
+    """One input projection per node group, then N attention layers (section 3.1)."""
+
+    def __init__(
+        self,
+        feature_dims: tuple[int, ...],
+        width: int,
+        heads: int,
+        hidden: int,
+        layers: int,
+        norm: str,
+        neighbours: int = 0,
+    ):
+        super().__init__()
+        if width % heads:
+            raise InputError(f"width {width} is not a multiple of {heads} heads")
+        self.embed = nn.ModuleList(nn.Linear(columns, width) for columns in feature_dims)
+        self.layers = nn.ModuleList(AttentionLayer(width, heads, hidden, norm) for _ in range(layers))
+        self.neighbours = neighbours
+
+    def forward(self, features: tuple[Tensor, ...], adjacent: Tensor | None = None) -> Tensor:
+        """Node embeddings [B, N, D]; adjacent [B, N, N] bool, else the k nearest, else everyone."""
+        groups = [embed(group) for embed, group in zip(self.embed, features, strict=True)]
+        h = groups[0] if len(groups) == 1 else torch.cat(groups, 1)
+        h = h if h.dtype == torch.float64 else h.float()
+        if adjacent is None and self.neighbours:
+            xy = torch.cat([group[..., :2] for group in features], 1)
+            adjacent = nearest(xy, self.neighbours)
+        mask = None if adjacent is None else adjacent[:, None]
+        for layer in self.layers:
+            h = layer(h, mask)
+        return h
+
+
+def nearest(xy: Tensor, k: int) -> Tensor:
+    """[B, N, N] bool: who is among each node's k nearest, itself included; a graph for appendix A."""
+    distances = (xy[:, :, None] - xy[:, None]).norm(dim=-1)
+    index = distances.topk(min(k, xy.shape[1]), largest=False).indices
+    return torch.zeros_like(distances, dtype=torch.bool).scatter(-1, index, True)
+
+
+def initialise(module: nn.Module) -> None:
+    """Section 5: every weight uniform within 1 / sqrt(input dimension); normalisations stay at identity."""
+    for part in module.modules():
+        if isinstance(part, nn.Linear):
+            bound = 1 / math.sqrt(part.in_features)
+            nn.init.uniform_(part.weight, -bound, bound)
+            if part.bias is not None:
+                nn.init.uniform_(part.bias, -bound, bound)
+        elif isinstance(part, nn.LSTM):
+            for parameter in part.parameters():
+                nn.init.uniform_(parameter, -1 / math.sqrt(part.hidden_size), 1 / math.sqrt(part.hidden_size))

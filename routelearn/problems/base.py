@@ -1,0 +1,334 @@
+"""What a problem is: the Problem protocol, random numbers, legs and the helpers all problems share.
+
+Axes: B instances, S parallel solutions of each (samples, beams and starts share this axis), N nodes,
+T steps. Masks say what is allowed: True = may be chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from routelearn.errors import Infeasible, InputError
+
+# --------------------------------------------------------------------------------------- random numbers
+
+
+class Rng(Protocol):
+    """The draws a generator of instances may make, in whatever precision the source has."""
+
+    def uniform(self, *shape: int) -> Tensor: ...
+
+    def integers(self, low: int, high: int, *shape: int) -> Tensor:
+        """Whole numbers in [low, high)."""
+        ...
+
+
+class DeviceRng:
+    """Draws on `device` from torch's default generator there, so a CUDA graph can capture them."""
+
+    def __init__(self, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32):
+        self.device, self.dtype = torch.device(device), dtype
+
+    def uniform(self, *shape: int) -> Tensor:
+        return torch.rand(shape, device=self.device, dtype=self.dtype)
+
+    def integers(self, low: int, high: int, *shape: int) -> Tensor:
+        return torch.randint(low, high, shape, device=self.device)
+
+
+class NumpyRng:
+    """Draws in float64 from `numpy.random.RandomState(seed)`: the stream of the paper's published sets."""
+
+    def __init__(self, seed: int):
+        self.state = np.random.RandomState(seed)
+
+    def uniform(self, *shape: int) -> Tensor:
+        return torch.from_numpy(self.state.uniform(size=shape))
+
+    def integers(self, low: int, high: int, *shape: int) -> Tensor:
+        return torch.from_numpy(self.state.randint(low, high, size=shape)).long()
+
+
+# --------------------------------------------------------------------------------------------- protocol
+
+
+class Context(NamedTuple):
+    """What the decoder's query is made of at one step (section 3.2)."""
+
+    nodes: Tensor  # [B, S, K] long: nodes whose embeddings enter the query; -1 = learned placeholder
+    scalars: Tensor  # [B, S, C]: remaining capacity, length, prize, ...
+
+
+@runtime_checkable
+class Problem(Protocol):
+    """All that is known of one problem. `Instance` and `State` are NamedTuples of tensors.
+
+    An Instance has `xy` [B, N, 2] and `distances` (None or [B, N, N]); its `public()` hides what a
+    policy or a solver must not see. Every function is pure, works on any device, and reads no tensor
+    value on the host, except `max_steps`, `validate` and `check`, which are never called in a loop.
+    """
+
+    name: str
+    feature_dims: tuple[int, ...]  # columns of each node group; the first two are always coordinates
+    context_nodes: int  # K: node slots of the context
+    context_scalars: int  # C: scalars of the context
+    step_dim: int  # G: features per node that change from step to step
+    has_depot: bool  # node 0 is the depot and nodes 1.. are customers
+    maximise: bool  # people state the objective as -cost
+    reveals_on_visit: bool  # part of the cost stays hidden until a node is visited: no hindsight
+
+    def sample(self, rng: Rng, batch: int, n: int) -> Any: ...
+
+    def validate(self, x: Any) -> None:
+        """Raise InputError, naming the row, where an instance breaks the problem's assumptions."""
+        ...
+
+    def max_steps(self, x: Any) -> int:
+        """A number of steps that no solution of these very instances exceeds."""
+        ...
+
+    def features(self, x: Any) -> tuple[Tensor, ...]:
+        """Per node group [B, n_g, f_g]."""
+        ...
+
+    def initial(self, x: Any, solutions: int) -> Any: ...
+
+    def feasible(self, x: Any, s: Any) -> Tensor:
+        """[B, S, N] bool, never empty: a finished solution keeps exactly one node."""
+        ...
+
+    def step(self, x: Any, s: Any, action: Tensor) -> Any: ...
+
+    def done(self, x: Any, s: Any) -> Tensor:
+        """[B, S] bool; absorbing, and going on adds no cost."""
+        ...
+
+    def context(self, x: Any, s: Any) -> Context: ...
+
+    def step_features(self, x: Any, s: Any) -> Tensor | None:
+        """[B, S, N, G], or None where G = 0."""
+        ...
+
+    def starts(self, x: Any) -> Tensor:
+        """[B, N] bool: legal first nodes that a multi-start may force."""
+        ...
+
+    def cost(self, x: Any, tour: Tensor) -> Tensor:
+        """[B, S] from tours [B, S, T]: what is minimised. The referee's number."""
+        ...
+
+    def check(self, x: Any, tour: Tensor) -> None:
+        """Raise Infeasible for the first tour of [B, S, T] that breaks a rule."""
+        ...
+
+
+# ------------------------------------------------------------------------------------- instance helpers
+
+
+def map_instance(fn: Any, x: Any) -> Any:
+    """Apply `fn` to every tensor field of an instance or a state; None stays None."""
+    return type(x)(*(None if field is None else fn(field) for field in x))
+
+
+def take(x: Any, rows: Any) -> Any:
+    """The chosen rows (a slice or an index tensor) of every field."""
+    return map_instance(lambda field: field[rows], x)
+
+
+def concat(parts: Sequence[Any]) -> Any:
+    """Stack instances (or states) of one size along the batch."""
+    first = parts[0]
+    return type(first)(*(None if field[0] is None else torch.cat(field) for field in zip(*parts, strict=True)))
+
+
+def repeat(x: Any, times: int) -> Any:
+    """Every instance `times` times, copies of one instance adjacent."""
+    return x if times == 1 else map_instance(lambda field: field.repeat_interleave(times, 0), x)
+
+
+def to_single(x: Any) -> Any:
+    """Floats to single precision, as the published sets are after their double-precision draws."""
+    return map_instance(lambda field: field.float() if field.is_floating_point() else field, x)
+
+
+def to_device(x: Any, device: torch.device | str) -> Any:
+    return map_instance(lambda field: field.to(device), x)
+
+
+def with_depot(depot: Tensor, customers: Tensor) -> Tensor:
+    """[B, 2] and [B, n, 2] -> [B, n + 1, 2], depot first."""
+    return torch.cat((depot[:, None], customers), 1)
+
+
+def depot_zero(customers: Tensor) -> Tensor:
+    """[B, n] -> [B, n + 1] with 0 for the depot."""
+    return torch.nn.functional.pad(customers, (1, 0))
+
+
+def interpolated(n: int, anchors: dict[int, float]) -> float:
+    """The value for size n: exact at the anchors, linear in sqrt(n) between and beyond them.
+
+    Tour lengths grow with sqrt(n), so length limits and penalties do; never below the smallest anchor
+    scaled by sqrt(n).
+    """
+    if n in anchors:
+        return anchors[n]
+    sizes = sorted(anchors)
+    if n < sizes[0]:
+        return anchors[sizes[0]] * (n / sizes[0]) ** 0.5
+    upper = next((i for i, size in enumerate(sizes) if size > n), len(sizes) - 1)
+    a, b = sizes[upper - 1], sizes[upper]
+    share = (n**0.5 - a**0.5) / (b**0.5 - a**0.5)
+    return anchors[a] + share * (anchors[b] - anchors[a])
+
+
+# -------------------------------------------------------------------------------------- gathers and legs
+
+
+def pick(values: Tensor, nodes: Tensor) -> Tensor:
+    """values [B, N] (or [B, N, 2]) at nodes [B, S] -> [B, S] (or [B, S, 2])."""
+    if values.dim() == 2:
+        return values.gather(1, nodes)
+    return values.gather(1, nodes[..., None].expand(*nodes.shape, values.shape[-1]))
+
+
+def is_node(nodes: Tensor, count: int) -> Tensor:
+    """[B, S] -> [B, S, count] bool, True at the node itself."""
+    return nodes[..., None] == torch.arange(count, device=nodes.device)
+
+
+def leg(x: Any, origin: Tensor, target: Tensor) -> Tensor:
+    """Length of origin -> target, [B, S] each: from the matrix where the instance has one."""
+    if x.distances is None:
+        return (pick(x.xy, target) - pick(x.xy, origin)).norm(dim=-1)
+    count = x.distances.shape[-1]
+    return x.distances.flatten(1).gather(1, origin * count + target)
+
+
+def legs_from(x: Any, origin: Tensor) -> Tensor:
+    """Lengths from origin [B, S] to every node, [B, S, N]."""
+    if x.distances is None:
+        return (x.xy[:, None] - pick(x.xy, origin)[:, :, None]).norm(dim=-1)
+    count = x.distances.shape[-1]
+    return x.distances.gather(1, origin[..., None].expand(*origin.shape, count))
+
+
+def legs_to_depot(x: Any) -> Tensor:
+    """Lengths from every node back to node 0, [B, N]."""
+    if x.distances is None:
+        return (x.xy - x.xy[:, :1]).norm(dim=-1)
+    return x.distances[:, :, 0]
+
+
+def distance_matrix(x: Any) -> Tensor:
+    """[B, N, N]: the instance's own matrix, or the Euclidean one."""
+    if x.distances is not None:
+        return x.distances
+    return (x.xy[:, :, None] - x.xy[:, None]).norm(dim=-1)
+
+
+def closed_length(x: Any, tour: Tensor) -> Tensor:
+    """Length of each tour [B, S, T] with the way back from its last node to its first, [B, S]."""
+    batch, solutions, steps = tour.shape
+    flat = tour.flatten(1)
+    following = tour.roll(-1, 2).flatten(1)
+    return leg(x, flat, following).view(batch, solutions, steps).sum(-1)
+
+
+def from_depot(tour: Tensor) -> Tensor:
+    """The tour with the depot in front."""
+    return torch.nn.functional.pad(tour, (1, 0))
+
+
+def collected(values: Tensor, tour: Tensor) -> Tensor:
+    """Sum of values [B, N] over the nodes of tours [B, S, T], [B, S]."""
+    return values.gather(1, tour.flatten(1)).view(tour.shape).sum(-1)
+
+
+# ------------------------------------------------------------------------------------------- refereeing
+
+LENGTH_TOLERANCE = 1e-5  # relative; single precision sums a tour's length to about 1e-6
+
+
+def refuse(bad: Tensor, reason: Any) -> None:
+    """Raise Infeasible for the first True of bad [B, S]; reason(row, solution) words it."""
+    if bad.any():
+        row, solution = bad.nonzero()[0].tolist()
+        raise Infeasible(row, reason(row, solution), solution)
+
+
+def check_shape(x: Any, tour: Tensor) -> None:
+    """A tour is [B, S, T] whole numbers that name nodes of the instance."""
+    batch, nodes = x.xy.shape[:2]
+    if tour.dim() != 3 or tour.shape[0] != batch:
+        raise InputError(f"tours have shape {tuple(tour.shape)}; {batch} instances need [{batch}, S, T]")
+    if tour.is_floating_point():
+        raise InputError(f"tours hold {tour.dtype}; node numbers are whole numbers")
+    outside = (tour < 0) | (tour >= nodes)
+    refuse(
+        outside.any(-1),
+        lambda b, s: f"node {int(tour[b, s][outside[b, s]][0])} does not exist; nodes are 0 to {nodes - 1}",
+    )
+
+
+def visits(tour: Tensor, count: int) -> Tensor:
+    """How often each node stands in each tour, [B, S, count]."""
+    zeros = torch.zeros(*tour.shape[:2], count, dtype=torch.long, device=tour.device)
+    return zeros.scatter_add(-1, tour, torch.ones_like(tour))
+
+
+def check_once(count: Tensor, *, required: bool) -> None:
+    """Customers (count [B, S, N], node 0 left out) are visited at most once, or exactly once."""
+    twice = count[..., 1:] > 1
+    refuse(twice.any(-1), lambda b, s: f"node {int(twice[b, s].nonzero()[0]) + 1} is visited more than once")
+    if required:
+        missing = count[..., 1:] == 0
+        refuse(missing.any(-1), lambda b, s: f"node {int(missing[b, s].nonzero()[0]) + 1} is never visited")
+
+
+def check_ends_at_depot(tour: Tensor) -> None:
+    """A single route from the depot: after the return nothing but the depot may follow."""
+    closed = (tour == 0).cumsum(-1) > 0
+    after = closed & (tour != 0)
+    refuse(after.any(-1), lambda b, s: f"node {int(tour[b, s][after[b, s]][0])} comes after the return to the depot")
+
+
+# ------------------------------------------------------------------------------------------- validating
+
+
+def check_finite(x: Any, problem: str) -> None:
+    """Coordinates, and the matrix if there is one, are finite and have the right shape."""
+    if x.xy.dim() != 3 or x.xy.shape[-1] != 2:
+        raise InputError(f"{problem}: coordinates have shape {tuple(x.xy.shape)}; they must be [instances, nodes, 2]")
+    reject_rows(~x.xy.isfinite().flatten(1).all(1), f"{problem}: a coordinate is not a finite number")
+    if x.distances is not None:
+        batch, nodes = x.xy.shape[:2]
+        if tuple(x.distances.shape) != (batch, nodes, nodes):
+            raise InputError(
+                f"{problem}: the distance matrix has shape {tuple(x.distances.shape)}; "
+                f"{nodes} nodes need [{batch}, {nodes}, {nodes}]"
+            )
+        bad = ~(x.distances.isfinite() & (x.distances >= 0)).flatten(1).all(1)
+        reject_rows(bad, f"{problem}: a distance is negative or not a finite number")
+
+
+def check_column(x: Any, column: str, problem: str) -> Tensor:
+    """A per-node field has the shape of the nodes and is finite; gives it back."""
+    values: Tensor = getattr(x, column)
+    if values.shape != x.xy.shape[:2]:
+        raise InputError(
+            f"{problem}: {column} has shape {tuple(values.shape)}; {tuple(x.xy.shape[:2])} is [instances, nodes]"
+        )
+    reject_rows(~values.isfinite().all(1), f"{problem}: a {column} is not a finite number")
+    return values
+
+
+def reject_rows(bad: Tensor, message: str) -> None:
+    """Raise InputError naming the first row where bad [B] holds."""
+    if bad.any():
+        raise InputError(f"{message} (instance {int(bad.nonzero()[0])})")

@@ -1,0 +1,144 @@
+"""The orienteering problem: collect the most prize on a tour no longer than allowed (appendix D)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from routelearn.errors import InputError
+from routelearn.problems.base import (
+    LENGTH_TOLERANCE,
+    Context,
+    Rng,
+    check_column,
+    check_ends_at_depot,
+    check_finite,
+    check_once,
+    check_shape,
+    closed_length,
+    collected,
+    depot_zero,
+    from_depot,
+    interpolated,
+    is_node,
+    leg,
+    legs_from,
+    legs_to_depot,
+    refuse,
+    reject_rows,
+    visits,
+    with_depot,
+)
+
+# D.1: about half the length of an average optimal TSP tour; linear in sqrt(n) between and beyond.
+MAX_LENGTH = {20: 2.0, 50: 3.0, 100: 4.0}
+SLACK = 1e-6  # share of the limit kept free while building, so that rounding never breaks it
+
+
+class Instance(NamedTuple):
+    xy: Tensor  # [B, N, 2], depot first
+    prize: Tensor  # [B, N], 0 for the depot
+    max_length: Tensor  # [B]
+    distances: Tensor | None = None  # [B, N, N]
+
+    def public(self) -> Instance:
+        return self
+
+
+class State(NamedTuple):
+    last: Tensor  # [B, S]
+    length: Tensor  # [B, S]: travelled so far
+    visited: Tensor  # [B, S, N]
+    over: Tensor  # [B, S]: returned to the depot
+
+
+class OP:
+    """A tour lists the nodes visited and then 0 for the return; going home at once is allowed."""
+
+    feature_dims = (2, 3)
+    context_nodes, context_scalars, step_dim = 1, 1, 0
+    has_depot, maximise, reveals_on_visit = True, True, False
+
+    def __init__(self, prizes: str):
+        if prizes not in ("const", "unif", "dist"):
+            raise InputError(f"prizes {prizes!r}; the choices are const, unif, dist")
+        self.prizes, self.name = prizes, f"op-{prizes}"
+
+    def sample(self, rng: Rng, batch: int, n: int) -> Instance:
+        """D.1, after Fischetti et al. (1998): prizes constant, uniform or growing with the distance."""
+        depot, customers = rng.uniform(batch, 2), rng.uniform(batch, n, 2)
+        away = (customers - depot[:, None]).norm(dim=-1)
+        if self.prizes == "const":
+            prize = torch.ones_like(away)
+        elif self.prizes == "unif":
+            prize = (1 + rng.integers(0, 100, batch, n)).to(away.dtype) / 100
+        else:
+            prize = (1 + (away / away.amax(-1, keepdim=True) * 99).floor()) / 100
+        limit = torch.full_like(away[:, 0], interpolated(n, MAX_LENGTH))
+        return Instance(with_depot(depot, customers), depot_zero(prize), limit)
+
+    def validate(self, x: Instance) -> None:
+        check_finite(x, self.name)
+        if x.xy.shape[1] < 2:
+            raise InputError(f"{self.name}: no node beside the depot; an instance needs at least one")
+        prize = check_column(x, "prize", self.name)
+        reject_rows((prize < 0).any(1), f"{self.name}: a prize is negative")
+        reject_rows(prize[:, 0] != 0, f"{self.name}: the depot (node 0) has a prize; it must be 0")
+        reject_rows(~(x.max_length > 0), f"{self.name}: the maximum length is not above 0")
+
+    def max_steps(self, x: Instance) -> int:
+        return x.xy.shape[1]  # every customer, then the depot
+
+    def features(self, x: Instance) -> tuple[Tensor, ...]:
+        return x.xy[:, :1], torch.cat((x.xy[:, 1:], x.prize[:, 1:, None]), -1)
+
+    def initial(self, x: Instance, solutions: int) -> State:
+        batch, nodes = x.prize.shape
+        depot = torch.zeros((batch, solutions), dtype=torch.long, device=x.xy.device)
+        visited = torch.zeros((batch, solutions, nodes), dtype=torch.bool, device=x.xy.device)
+        return State(depot, x.xy.new_zeros((batch, solutions)), visited, depot.bool())
+
+    def feasible(self, x: Instance, s: State) -> Tensor:
+        """D.2: a node may be visited if the way there and back to the depot still fits."""
+        there_and_back = s.length[..., None] + legs_from(x, s.last) + legs_to_depot(x)[:, None]
+        limit = (x.max_length * (1 - SLACK / 2))[:, None, None]
+        customers = ~s.visited & ~s.over[..., None] & (there_and_back <= limit)
+        at_depot = torch.arange(x.prize.shape[1], device=x.xy.device) == 0
+        return customers | at_depot
+
+    def step(self, x: Instance, s: State, action: Tensor) -> State:
+        length = s.length + leg(x, s.last, action)
+        return State(action, length, s.visited | is_node(action, x.prize.shape[1]), s.over | (action == 0))
+
+    def done(self, x: Instance, s: State) -> Tensor:
+        return s.over
+
+    def context(self, x: Instance, s: State) -> Context:
+        """D.2: the last node and the length that is left."""
+        return Context(s.last[..., None], (x.max_length[:, None] - s.length)[..., None])
+
+    def step_features(self, x: Instance, s: State) -> Tensor | None:
+        return None
+
+    def starts(self, x: Instance) -> Tensor:
+        """Nodes that can be visited at all; most do not belong in the best solution, so rather sample."""
+        reachable = legs_from(x, torch.zeros_like(x.max_length, dtype=torch.long)[:, None])[:, 0] + legs_to_depot(x)
+        starts = reachable <= (x.max_length * (1 - SLACK / 2))[:, None]
+        starts[:, 0] = False
+        return starts
+
+    def cost(self, x: Instance, tour: Tensor) -> Tensor:
+        """Minus the prize: an empty tour costs 0."""
+        return -collected(x.prize, tour)
+
+    def check(self, x: Instance, tour: Tensor) -> None:
+        check_shape(x, tour)
+        check_ends_at_depot(tour)
+        check_once(visits(tour, x.prize.shape[1]), required=False)
+        length = closed_length(x, from_depot(tour))
+        refuse(
+            length > x.max_length[:, None] * (1 + LENGTH_TOLERANCE),
+            lambda b, s: f"the tour is {float(length[b, s]):.6g} long; {float(x.max_length[b]):.6g} is allowed",
+        )

@@ -1,0 +1,146 @@
+"""The prize collecting TSP: enough prize, little length, few penalties (appendix E)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from routelearn.errors import InputError
+from routelearn.problems.base import (
+    LENGTH_TOLERANCE,
+    Context,
+    Rng,
+    check_column,
+    check_ends_at_depot,
+    check_finite,
+    check_once,
+    check_shape,
+    closed_length,
+    collected,
+    depot_zero,
+    from_depot,
+    interpolated,
+    is_node,
+    pick,
+    refuse,
+    reject_rows,
+    visits,
+    with_depot,
+)
+
+# E.1: K^n, half the length of an average optimal TSP tour; penalties are uniform up to 3 K / n.
+HALF_LENGTH = {20: 2.0, 50: 3.0, 100: 4.0}
+
+
+class Instance(NamedTuple):
+    xy: Tensor  # [B, N, 2], depot first
+    prize: Tensor  # [B, N] expected prize, 0 for the depot
+    penalty: Tensor  # [B, N], 0 for the depot
+    min_prize: Tensor  # [B]
+    real_prize: Tensor | None = None  # [B, N]: what a visit really brings, where that differs
+    distances: Tensor | None = None  # [B, N, N]
+
+    def public(self) -> Instance:
+        return self._replace(real_prize=None)
+
+    def earned(self) -> Tensor:
+        """[B, N]: the prize that a visit brings."""
+        return self.prize if self.real_prize is None else self.real_prize
+
+
+class State(NamedTuple):
+    last: Tensor  # [B, S]
+    owed: Tensor  # [B, S]: prize still to collect, at least 0
+    visited: Tensor  # [B, S, N]
+    remaining: Tensor  # [B, S]: customers not yet visited
+    over: Tensor  # [B, S]: returned to the depot
+
+
+class PCTSP:
+    """A tour lists the nodes visited and then 0; home only with enough prize, or with all nodes visited."""
+
+    name = "pctsp"
+    feature_dims = (2, 4)
+    context_nodes, context_scalars, step_dim = 1, 1, 0
+    has_depot, maximise, reveals_on_visit = True, False, False
+
+    def sample(self, rng: Rng, batch: int, n: int) -> Instance:
+        """E.1: the prizes of half the nodes suffice on average, penalties weigh about as much as length."""
+        depot, customers = rng.uniform(batch, 2), rng.uniform(batch, n, 2)
+        penalty = rng.uniform(batch, n) * (3 * interpolated(n, HALF_LENGTH) / n)
+        prize = rng.uniform(batch, n) * (4 / n)
+        return Instance(
+            with_depot(depot, customers), depot_zero(prize), depot_zero(penalty), torch.ones_like(depot[:, 0])
+        )
+
+    def validate(self, x: Instance) -> None:
+        check_finite(x, self.name)
+        if x.xy.shape[1] < 2:
+            raise InputError(f"{self.name}: no node beside the depot; an instance needs at least one")
+        for column in ("prize", "penalty") if x.real_prize is None else ("prize", "penalty", "real_prize"):
+            values = check_column(x, column, self.name)
+            reject_rows((values < 0).any(1), f"{self.name}: a {column} is negative")
+            reject_rows(values[:, 0] != 0, f"{self.name}: the depot (node 0) has a {column}; it must be 0")
+        reject_rows(~(x.min_prize > 0), f"{self.name}: the minimum prize is not above 0")
+
+    def max_steps(self, x: Instance) -> int:
+        return x.xy.shape[1]  # every customer, then the depot
+
+    def features(self, x: Instance) -> tuple[Tensor, ...]:
+        share = x.prize / x.min_prize[:, None]
+        return x.xy[:, :1], torch.cat((x.xy[:, 1:], share[:, 1:, None], x.penalty[:, 1:, None]), -1)
+
+    def initial(self, x: Instance, solutions: int) -> State:
+        batch, nodes = x.prize.shape
+        depot = torch.zeros((batch, solutions), dtype=torch.long, device=x.xy.device)
+        visited = torch.zeros((batch, solutions, nodes), dtype=torch.bool, device=x.xy.device)
+        owed = x.min_prize[:, None].expand(batch, solutions).contiguous()
+        return State(depot, owed, visited, depot + (nodes - 1), depot.bool())
+
+    def feasible(self, x: Instance, s: State) -> Tensor:
+        """E.2: the depot opens when nothing is owed any more, or when no customer is left."""
+        customers = ~s.visited & ~s.over[..., None]
+        depot = s.over | (s.owed <= 0) | (s.remaining == 0)
+        at_depot = torch.arange(x.prize.shape[1], device=x.xy.device) == 0
+        return torch.where(at_depot, depot[..., None], customers)
+
+    def step(self, x: Instance, s: State, action: Tensor) -> State:
+        home = action == 0
+        owed = (s.owed - pick(x.earned(), action)).clamp(min=0)  # eq. 28
+        visited = s.visited | is_node(action, x.prize.shape[1])
+        return State(action, owed, visited, s.remaining - (~home).long(), s.over | home)
+
+    def done(self, x: Instance, s: State) -> Tensor:
+        return s.over
+
+    def context(self, x: Instance, s: State) -> Context:
+        """E.2: the last node and the share of the prize that is still to collect."""
+        return Context(s.last[..., None], (s.owed / x.min_prize[:, None])[..., None])
+
+    def step_features(self, x: Instance, s: State) -> Tensor | None:
+        return None
+
+    def starts(self, x: Instance) -> Tensor:
+        """Any customer; most do not belong first in the best solution, so rather sample."""
+        starts = torch.ones(x.xy.shape[:2], dtype=torch.bool, device=x.xy.device)
+        starts[:, 0] = False
+        return starts
+
+    def cost(self, x: Instance, tour: Tensor) -> Tensor:
+        """Length and the penalties of what is left out; an empty tour pays all penalties."""
+        left_out = x.penalty.sum(-1)[:, None] - collected(x.penalty, tour)
+        return closed_length(x, from_depot(tour)) + left_out
+
+    def check(self, x: Instance, tour: Tensor) -> None:
+        check_shape(x, tour)
+        check_ends_at_depot(tour)
+        count = visits(tour, x.prize.shape[1])
+        check_once(count, required=False)
+        got = collected(x.earned(), tour)
+        everything = (count[..., 1:] > 0).all(-1)
+        refuse(
+            (got < x.min_prize[:, None] * (1 - LENGTH_TOLERANCE)) & ~everything,
+            lambda b, s: f"the tour collects {float(got[b, s]):.6g} prize; {float(x.min_prize[b]):.6g} is required",
+        )

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from routelearn.errors import InputError
 from routelearn.policies.base import Policy, Seen, Trajectory
 from routelearn.problems.base import Problem
 
@@ -47,6 +48,8 @@ def sample(logits: Tensor) -> Tensor:
 
 def sample_at(temperature: float) -> Select:
     """Draws from the policy sharpened (below 1) or flattened (above 1)."""
+    if not temperature > 0:
+        raise InputError(f"temperature {temperature}; it must be above 0")
     if temperature == 1.0:
         return sample
     return lambda logits: sample(logits / temperature)
@@ -109,15 +112,14 @@ def rollout(
         forced = prefix[:, :, t] if prefix is not None and t < given else None
         live, action, log_prob, seen = step(problem, policy, cache, x, live, select, forced)
         actions.append(action)
-        if forced is None:
-            total = total + log_prob
+        total = total + (log_prob if forced is None else torch.where(forced < 0, log_prob, 0.0))
         if record:
             record_seen.append(seen)
     tour = torch.stack(actions, 2)
     trajectory = None
     if record:
-        stacked = Seen(*(None if field[0] is None else torch.stack(field, 2) for field in zip(*record_seen)))
-        trajectory = Trajectory(tour, stacked, min(given, steps))
+        stacked = Seen(*(None if field[0] is None else torch.stack(field, 2) for field in zip(*record_seen, strict=True)))
+        trajectory = Trajectory(tour, stacked, None if prefix is None else prefix[:, :, :steps] >= 0)
     return Rolled(tour, problem.done(x, live.state), total, trajectory, live)
 
 

@@ -14,7 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from routelearn.policies.base import Seen, Shape, Trajectory
+from routelearn.policies import kernels
+from routelearn.policies.base import Seen, Shape, Trajectory, leave_out_given
 from routelearn.policies.layers import Encoder, initialise
 
 
@@ -27,12 +28,12 @@ class Cache(NamedTuple):
     tables: Tensor  # [B, K, N, D] every node through each context slot; slot 0 carries the graph embedding
     empty: Tensor  # [B, K, D] the same for the learned placeholders
     scalars: Tensor  # [C, D] projection of the context's scalars
-    step_keys: Tensor  # [G, H, d] step features into glimpse keys
-    step_values: Tensor  # [G, H, d] ... glimpse values
-    step_pointer: Tensor  # [G, D] ... pointer keys, W^O folded in and scaled
+    step: Tensor  # [3, G, D] step features into glimpse keys, glimpse values, pointer keys (folded, scaled)
 
 
 class AttentionPolicy(nn.Module):
+    compiles = True  # torch.compile can take its steps
+
     def __init__(
         self,
         shape: Shape,
@@ -74,25 +75,24 @@ class AttentionPolicy(nn.Module):
         weights = torch.cat((self.key.weight, self.value.weight, fold @ self.pointer.weight, by_slot.flatten(0, 1)))
         projected = F.linear(h, weights).view(batch, nodes, 3 + slots, width)
         graph = F.linear(h.mean(1), self.graph.weight * per_head**-0.5)  # [B, D]
-        only_first = torch.zeros(slots, 1, device=h.device, dtype=h.dtype)
-        only_first[0] = 1
-        offset = (only_first * graph[:, None])[:, :, None]  # [B, K, 1, D]
+        # Slot 0 carries the graph embedding, so that a query is one gathered row per slot and no more.
+        offset = F.pad(graph[:, None], (0, 0, 0, slots - 1))  # [B, K, D]
         placeholder = torch.einsum("koi,ki->ko", by_slot, self.placeholder)
         if self.step_features is None:
             step = h.new_zeros(3, 0, width)
         else:
-            step = self.step_features.weight.T.view(-1, 3, width).transpose(0, 1)  # [3, G, D]
-        return Cache(
-            keys=projected[:, :, 0].unflatten(-1, (heads, per_head)).transpose(1, 2).contiguous(),
-            values=projected[:, :, 1].unflatten(-1, (heads, per_head)).transpose(1, 2).contiguous(),
-            pointer=projected[:, :, 2].contiguous(),
-            tables=(projected[:, :, 3:].transpose(1, 2) + offset).contiguous(),
-            empty=placeholder[None] + offset[:, :, 0],
-            scalars=context[:, slots * width :].T.contiguous(),
-            step_keys=step[0].unflatten(-1, (heads, per_head)),
-            step_values=step[1].unflatten(-1, (heads, per_head)),
-            step_pointer=step[2] @ fold.T,
+            into_keys, into_values, into_pointer = self.step_features.weight.T.unflatten(1, (3, width)).unbind(1)
+            step = torch.stack((into_keys, into_values, into_pointer @ fold.T))
+        cache = Cache(
+            keys=projected[:, :, 0].unflatten(-1, (heads, per_head)).transpose(1, 2),
+            values=projected[:, :, 1].unflatten(-1, (heads, per_head)).transpose(1, 2),
+            pointer=projected[:, :, 2],
+            tables=projected[:, :, 3:].transpose(1, 2) + offset[:, :, None],
+            empty=placeholder[None] + offset,
+            scalars=context[:, slots * width :].T,
+            step=step,
         )
+        return Cache(*(field.to(projected.dtype).contiguous() for field in cache))
 
     # ------------------------------------------------------------------------------------------- decode
 
@@ -102,6 +102,8 @@ class AttentionPolicy(nn.Module):
     def step(
         self, cache: Cache, carry: tuple[Tensor, ...], last: Tensor, seen: Seen
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        if kernels.usable(cache, seen):
+            return kernels.logits(cache, seen, self.clip), carry
         return self.logits(cache, seen), carry
 
     def query(self, cache: Cache, nodes: Tensor, scalars: Tensor) -> Tensor:
@@ -115,7 +117,7 @@ class AttentionPolicy(nn.Module):
             total = part if total is None else total + part
         assert total is not None, "a context has at least one node slot"
         if self.shape.context_scalars:
-            total = total + scalars.to(cache.scalars.dtype) @ cache.scalars
+            total = total + scalars.to(total.dtype) @ cache.scalars
         return total
 
     def logits(self, cache: Cache, seen: Seen) -> Tensor:
@@ -132,17 +134,18 @@ class AttentionPolicy(nn.Module):
             glimpse = heads.transpose(1, 2).reshape(batch, queries, self.width)
             compatibility = glimpse @ cache.pointer.transpose(1, 2)
         else:
-            # Eq. 20 without a key per step: q.(k + w g) = q.k + (q.w) g, a low-rank term.
+            # Eq. 23 without a key per step: q.(k + w g) = q.k + (q.w) g, a low-rank term.
             extra = seen.step_features.to(q.dtype)  # [B, Q, N, G]
-            along = torch.einsum("bhqd,ghd->bhqg", q, cache.step_keys.to(q.dtype))
+            into_keys, into_values = cache.step[:2].unflatten(-1, (self.heads, per_head))
+            along = torch.einsum("bhqd,ghd->bhqg", q, into_keys)
             scores = q @ cache.keys.transpose(-1, -2) + torch.einsum("bhqg,bqng->bhqn", along, extra)
             weights = self._weights(scores, feasible, cache)
             heads = weights @ cache.values
             moved = torch.einsum("bhqn,bqng->bhqg", weights, extra)
-            heads = heads + torch.einsum("bhqg,ghd->bhqd", moved, cache.step_values.to(q.dtype))
+            heads = heads + torch.einsum("bhqg,ghd->bhqd", moved, into_values)
             glimpse = heads.transpose(1, 2).reshape(batch, queries, self.width)
             compatibility = glimpse @ cache.pointer.transpose(1, 2)
-            along = torch.einsum("bqd,gd->bqg", glimpse, cache.step_pointer.to(q.dtype))
+            along = torch.einsum("bqd,gd->bqg", glimpse, cache.step[2])
             compatibility = compatibility + torch.einsum("bqg,bqng->bqn", along, extra)
         if compatibility.dtype != torch.float64:
             compatibility = compatibility.float()
@@ -150,7 +153,7 @@ class AttentionPolicy(nn.Module):
 
     @staticmethod
     def _weights(scores: Tensor, feasible: Tensor, cache: Cache) -> Tensor:
-        """Eq. 11 over the feasible nodes; the softmax itself at least in float32."""
+        """Eq. 12 over the feasible nodes; the softmax itself at least in float32."""
         wide = scores if scores.dtype == torch.float64 else scores.float()
         return wide.masked_fill(~feasible, -math.inf).softmax(-1).to(cache.values.dtype)
 
@@ -158,15 +161,11 @@ class AttentionPolicy(nn.Module):
 
     def score(self, cache: Cache, trajectory: Trajectory) -> Tensor:
         """Teacher-forced: given the record, every step is independent of the others."""
-        batch, solutions, steps = trajectory.actions.shape
-        steps -= trajectory.forced
-        seen = Seen(
-            *(
-                None if field is None else field[:, :, trajectory.forced :].flatten(1, 2)
-                for field in trajectory.seen
-            )
-        )
-        logits = self.logits(cache, seen)
-        chosen = trajectory.actions[:, :, trajectory.forced :].flatten(1, 2)[..., None]
-        picked = logits.gather(-1, chosen)[..., 0] - logits.logsumexp(-1)
-        return picked.view(batch, solutions, steps)
+        seen = Seen(*(None if field is None else field.flatten(1, 2) for field in trajectory.seen))
+        chosen = trajectory.actions.flatten(1, 2)
+        if kernels.usable(cache, seen):
+            picked = kernels.score(cache, seen, chosen, self.clip)
+        else:
+            logits = self.logits(cache, seen)
+            picked = logits.gather(-1, chosen[..., None])[..., 0] - logits.logsumexp(-1)
+        return leave_out_given(picked.view(trajectory.actions.shape), trajectory.given)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol
 
+import torch
 from torch import Tensor
 
 
@@ -24,7 +25,7 @@ class Trajectory(NamedTuple):
 
     actions: Tensor  # [B, S, T]
     seen: Seen  # every field with T after S
-    forced: int  # the first steps that were given, not chosen: they have no log-probability
+    given: Tensor | None = None  # [B, S, P] bool: which of the first P steps were given, not chosen
 
 
 class Shape(NamedTuple):
@@ -38,6 +39,8 @@ class Shape(NamedTuple):
 
 class Policy(Protocol):
     """`encode` runs once per instance however many solutions follow; `step` decides, `score` judges."""
+
+    compiles: bool  # whether torch.compile can take `encode` and `step`
 
     def encode(self, features: tuple[Tensor, ...]) -> Any:
         """Features per node group [B, n_g, f_g] -> a cache (NamedTuple of tensors)."""
@@ -55,8 +58,16 @@ class Policy(Protocol):
         ...
 
     def score(self, cache: Any, trajectory: Trajectory) -> Tensor:
-        """Log-probability [B, S, T - forced] of the chosen steps, all at once, with gradients."""
+        """Log-probability [B, S, T] of every step, all at once, with gradients; 0 for steps that were given."""
         ...
+
+
+def leave_out_given(log_prob: Tensor, given: Tensor | None) -> Tensor:
+    """A step [B, S, T] that was given is no decision of the policy's."""
+    if given is None:
+        return log_prob
+    steps = given.shape[2]
+    return torch.cat((log_prob[..., :steps].masked_fill(given, 0.0), log_prob[..., steps:]), -1)
 
 
 def shape_of(problem: Any) -> Shape:

@@ -9,10 +9,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from routelearn.errors import InputError
+from routelearn.policies import kernels
 
 
 class BatchNorm(nn.BatchNorm1d):
-    """Eq. 14: statistics over all nodes of all instances."""
+    """Eq. 16: statistics over all nodes of all instances."""
 
     def forward(self, h: Tensor) -> Tensor:
         return super().forward(h.flatten(0, 1)).view(h.shape)
@@ -57,11 +58,15 @@ class AttentionLayer(nn.Module):
         self.norm_feed_forward = make_norm(norm, width)
 
     def forward(self, h: Tensor, adjacent: Tensor | None = None) -> Tensor:
-        """h [B, N, D]; adjacent [B, 1, N, N] bool limits who may send to whom (eq. 10)."""
+        """h [B, N, D]; adjacent [B, 1, N, N] bool limits who may send to whom (eq. 11)."""
         batch, nodes, width = h.shape
-        q, k, v = self.qkv(h).view(batch, nodes, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
-        heads = F.scaled_dot_product_attention(q, k, v, attn_mask=adjacent)
-        h = self.norm_attention(h + self.out(heads.transpose(1, 2).reshape(batch, nodes, width)))
+        qkv = self.qkv(h)
+        if adjacent is None and kernels.attends(qkv, self.heads):
+            mixed = kernels.self_attention(qkv, self.heads)
+        else:
+            q, k, v = qkv.view(batch, nodes, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
+            mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=adjacent).transpose(1, 2).flatten(2)
+        h = self.norm_attention(h + self.out(mixed))
         return self.norm_feed_forward(h + self.contract(F.relu(self.expand(h))))
 
 
@@ -102,6 +107,7 @@ class Encoder(nn.Module):
 def nearest(xy: Tensor, k: int) -> Tensor:
     """[B, N, N] bool: who is among each node's k nearest, itself included; a graph for appendix A."""
     distances = (xy[:, :, None] - xy[:, None]).norm(dim=-1)
+    distances.diagonal(dim1=1, dim2=2).fill_(-1)  # itself first, even where nodes coincide
     index = distances.topk(min(k, xy.shape[1]), largest=False).indices
     return torch.zeros_like(distances, dtype=torch.bool).scatter(-1, index, True)
 

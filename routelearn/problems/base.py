@@ -267,8 +267,8 @@ def check_shape(x: Any, tour: Tensor) -> None:
     batch, nodes = x.xy.shape[:2]
     if tour.dim() != 3 or tour.shape[0] != batch:
         raise InputError(f"tours have shape {tuple(tour.shape)}; {batch} instances need [{batch}, S, T]")
-    if tour.is_floating_point():
-        raise InputError(f"tours hold {tour.dtype}; node numbers are whole numbers")
+    if tour.dtype != torch.long:
+        raise InputError(f"tours hold {tour.dtype}; node numbers are whole numbers (torch.int64)")
     outside = (tour < 0) | (tour >= nodes)
     refuse(
         outside.any(-1),
@@ -305,6 +305,8 @@ def check_finite(x: Any, problem: str) -> None:
     """Coordinates, and the matrix if there is one, are finite and have the right shape."""
     if x.xy.dim() != 3 or x.xy.shape[-1] != 2:
         raise InputError(f"{problem}: coordinates have shape {tuple(x.xy.shape)}; they must be [instances, nodes, 2]")
+    if not x.xy.is_floating_point():
+        raise InputError(f"{problem}: coordinates are {x.xy.dtype}; they must be floats")
     reject_rows(~x.xy.isfinite().flatten(1).all(1), f"{problem}: a coordinate is not a finite number")
     if x.distances is not None:
         batch, nodes = x.xy.shape[:2]
@@ -313,8 +315,12 @@ def check_finite(x: Any, problem: str) -> None:
                 f"{problem}: the distance matrix has shape {tuple(x.distances.shape)}; "
                 f"{nodes} nodes need [{batch}, {nodes}, {nodes}]"
             )
+        if not x.distances.is_floating_point():
+            raise InputError(f"{problem}: distances are {x.distances.dtype}; they must be floats")
         bad = ~(x.distances.isfinite() & (x.distances >= 0)).flatten(1).all(1)
         reject_rows(bad, f"{problem}: a distance is negative or not a finite number")
+        itself = x.distances.diagonal(dim1=1, dim2=2)
+        reject_rows((itself != 0).any(1), f"{problem}: the distance from a node to itself is not 0")
 
 
 def check_column(x: Any, column: str, problem: str) -> Tensor:
@@ -325,6 +331,15 @@ def check_column(x: Any, column: str, problem: str) -> Tensor:
             f"{problem}: {column} has shape {tuple(values.shape)}; {tuple(x.xy.shape[:2])} is [instances, nodes]"
         )
     reject_rows(~values.isfinite().all(1), f"{problem}: a {column} is not a finite number")
+    return values
+
+
+def check_limit(x: Any, column: str, problem: str) -> Tensor:
+    """A field with one value per instance has that shape and is finite; gives it back."""
+    values: Tensor = getattr(x, column)
+    if values.shape != x.xy.shape[:1]:
+        raise InputError(f"{problem}: {column} has shape {tuple(values.shape)}; expected ({x.xy.shape[0]},)")
+    reject_rows(~values.isfinite(), f"{problem}: a {column} is not a finite number")
     return values
 
 

@@ -13,6 +13,7 @@ from routelearn.problems.base import (
     Rng,
     check_column,
     check_finite,
+    check_limit,
     check_once,
     check_shape,
     closed_length,
@@ -64,6 +65,7 @@ def validate_demands(x: Instance, problem: str) -> Tensor:
     if x.demand.is_floating_point() or x.capacity.is_floating_point():
         raise InputError(f"{problem}: demand and capacity must be whole numbers (scale them, 2.5 of 10 as 25 of 100)")
     demand = check_column(x, "demand", problem)
+    check_limit(x, "capacity", problem)
     reject_rows(x.capacity < 1, f"{problem}: the capacity is below 1")
     reject_rows(demand[:, 0] != 0, f"{problem}: the depot (node 0) has a demand; it must be 0")
     reject_rows((demand < 0).any(1), f"{problem}: a demand is negative")
@@ -74,7 +76,7 @@ class CVRP:
     """A tour lists customers, with 0 between routes; the way from and back to the depot is implied."""
 
     name = "cvrp"
-    feature_dims = (2, 3)
+    feature_dims: tuple[int, ...] = (2, 3)
     context_nodes, context_scalars, step_dim = 1, 1, 0
     has_depot, maximise, reveals_on_visit = True, False, False
 

@@ -15,6 +15,7 @@ from routelearn.problems.base import (
     check_column,
     check_ends_at_depot,
     check_finite,
+    check_limit,
     check_once,
     check_shape,
     closed_length,
@@ -34,7 +35,7 @@ from routelearn.problems.base import (
 
 # D.1: about half the length of an average optimal TSP tour; linear in sqrt(n) between and beyond.
 MAX_LENGTH = {20: 2.0, 50: 3.0, 100: 4.0}
-SLACK = 1e-6  # share of the limit kept free while building, so that rounding never breaks it
+SLACK = 1e-6  # share of the limit that rounding may add while building; the referee allows ten times as much
 
 
 class Instance(NamedTuple):
@@ -57,7 +58,7 @@ class State(NamedTuple):
 class OP:
     """A tour lists the nodes visited and then 0 for the return; going home at once is allowed."""
 
-    feature_dims = (2, 3)
+    feature_dims: tuple[int, ...] = (2, 3)
     context_nodes, context_scalars, step_dim = 1, 1, 0
     has_depot, maximise, reveals_on_visit = True, True, False
 
@@ -86,7 +87,7 @@ class OP:
         prize = check_column(x, "prize", self.name)
         reject_rows((prize < 0).any(1), f"{self.name}: a prize is negative")
         reject_rows(prize[:, 0] != 0, f"{self.name}: the depot (node 0) has a prize; it must be 0")
-        reject_rows(~(x.max_length > 0), f"{self.name}: the maximum length is not above 0")
+        reject_rows(~(check_limit(x, "max_length", self.name) > 0), f"{self.name}: the maximum length is not above 0")
 
     def max_steps(self, x: Instance) -> int:
         return x.xy.shape[1]  # every customer, then the depot
@@ -103,7 +104,7 @@ class OP:
     def feasible(self, x: Instance, s: State) -> Tensor:
         """D.2: a node may be visited if the way there and back to the depot still fits."""
         there_and_back = s.length[..., None] + legs_from(x, s.last) + legs_to_depot(x)[:, None]
-        limit = (x.max_length * (1 - SLACK / 2))[:, None, None]
+        limit = (x.max_length * (1 + SLACK))[:, None, None]
         customers = ~s.visited & ~s.over[..., None] & (there_and_back <= limit)
         at_depot = torch.arange(x.prize.shape[1], device=x.xy.device) == 0
         return customers | at_depot
@@ -125,7 +126,7 @@ class OP:
     def starts(self, x: Instance) -> Tensor:
         """Nodes that can be visited at all; most do not belong in the best solution, so rather sample."""
         reachable = legs_from(x, torch.zeros_like(x.max_length, dtype=torch.long)[:, None])[:, 0] + legs_to_depot(x)
-        starts = reachable <= (x.max_length * (1 - SLACK / 2))[:, None]
+        starts = reachable <= (x.max_length * (1 + SLACK))[:, None]
         starts[:, 0] = False
         return starts
 

@@ -15,6 +15,7 @@ from routelearn.problems.base import (
     check_column,
     check_ends_at_depot,
     check_finite,
+    check_limit,
     check_once,
     check_shape,
     closed_length,
@@ -32,6 +33,8 @@ from routelearn.problems.base import (
 
 # E.1: K^n, half the length of an average optimal TSP tour; penalties are uniform up to 3 K / n.
 HALF_LENGTH = {20: 2.0, 50: 3.0, 100: 4.0}
+
+SLACK = 1e-6  # share of the minimum prize that rounding may leave owed; the referee allows ten times as much
 
 
 class Instance(NamedTuple):
@@ -62,7 +65,7 @@ class PCTSP:
     """A tour lists the nodes visited and then 0; home only with enough prize, or with all nodes visited."""
 
     name = "pctsp"
-    feature_dims = (2, 4)
+    feature_dims: tuple[int, ...] = (2, 4)
     context_nodes, context_scalars, step_dim = 1, 1, 0
     has_depot, maximise, reveals_on_visit = True, False, False
 
@@ -83,7 +86,7 @@ class PCTSP:
             values = check_column(x, column, self.name)
             reject_rows((values < 0).any(1), f"{self.name}: a {column} is negative")
             reject_rows(values[:, 0] != 0, f"{self.name}: the depot (node 0) has a {column}; it must be 0")
-        reject_rows(~(x.min_prize > 0), f"{self.name}: the minimum prize is not above 0")
+        reject_rows(~(check_limit(x, "min_prize", self.name) > 0), f"{self.name}: the minimum prize is not above 0")
 
     def max_steps(self, x: Instance) -> int:
         return x.xy.shape[1]  # every customer, then the depot
@@ -102,13 +105,13 @@ class PCTSP:
     def feasible(self, x: Instance, s: State) -> Tensor:
         """E.2: the depot opens when nothing is owed any more, or when no customer is left."""
         customers = ~s.visited & ~s.over[..., None]
-        depot = s.over | (s.owed <= 0) | (s.remaining == 0)
+        depot = s.over | (s.owed <= x.min_prize[:, None] * SLACK) | (s.remaining == 0)
         at_depot = torch.arange(x.prize.shape[1], device=x.xy.device) == 0
         return torch.where(at_depot, depot[..., None], customers)
 
     def step(self, x: Instance, s: State, action: Tensor) -> State:
         home = action == 0
-        owed = (s.owed - pick(x.earned(), action)).clamp(min=0)  # eq. 28
+        owed = (s.owed - pick(x.earned(), action)).clamp(min=0)  # eq. 31
         visited = s.visited | is_node(action, x.prize.shape[1])
         return State(action, owed, visited, s.remaining - (~home).long(), s.over | home)
 

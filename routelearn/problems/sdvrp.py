@@ -22,7 +22,7 @@ class SDVRP:
     """Each visit delivers all it can: what the customer is still owed, or what the vehicle still holds."""
 
     name = "sdvrp"
-    feature_dims = (2, 3)
+    feature_dims: tuple[int, ...] = (2, 3)
     context_nodes, context_scalars, step_dim = 1, 1, 1
     has_depot, maximise, reveals_on_visit = True, False, False
 
@@ -72,7 +72,7 @@ class SDVRP:
         return Context(s.last[..., None], share[..., None])
 
     def step_features(self, x: Instance, s: State) -> Tensor | None:
-        """Eq. 20: the demand still owed, as a share of the capacity, enters keys and values."""
+        """Eq. 23: the demand still owed, as a share of the capacity, enters keys and values."""
         return (s.owed / x.capacity[:, None, None]).to(x.xy.dtype)[..., None]
 
     def starts(self, x: Instance) -> Tensor:
@@ -88,9 +88,9 @@ class SDVRP:
         for t in range(tour.shape[2]):
             node = tour[..., t]
             now = owed.gather(-1, node[..., None])[..., 0]
-            idle = (node != 0) & (torch.minimum(now, room) == 0) & (pick(x.demand, node) > 0)
-            refuse(idle, lambda b, s, t=t, node=node: f"nothing is delivered at step {t} (node {int(node[b, s])})")
             delivered = torch.minimum(now, room)
+            idle = (node != 0) & (delivered == 0) & (pick(x.demand, node) > 0)
+            refuse(idle, lambda b, s, t=t, node=node: f"nothing is delivered at step {t} (node {int(node[b, s])})")
             room = torch.where(node == 0, x.capacity[:, None], room - delivered)
             owed.scatter_add_(-1, node[..., None], -delivered[..., None])
         short = owed > 0

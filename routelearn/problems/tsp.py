@@ -39,7 +39,7 @@ class TSP:
     """A tour lists every node once; finished, it repeats its last node, which adds no length."""
 
     name = "tsp"
-    feature_dims = (2,)
+    feature_dims: tuple[int, ...] = (2,)
     context_nodes, context_scalars, step_dim = 2, 0, 0
     has_depot, maximise, reveals_on_visit = False, False, False
 
@@ -62,7 +62,7 @@ class TSP:
         batch, nodes, _ = x.xy.shape
         none = torch.full((batch, solutions), -1, device=x.xy.device)
         visited = torch.zeros((batch, solutions, nodes), dtype=torch.bool, device=x.xy.device)
-        return State(none, none, visited, torch.full_like(none, nodes))
+        return State(none, none.clone(), visited, torch.full_like(none, nodes))
 
     def feasible(self, x: Instance, s: State) -> Tensor:
         here = is_node(s.last, x.xy.shape[1])
@@ -80,7 +80,7 @@ class TSP:
         """Eq. 4: the first node and the last one; both placeholders at the first step."""
         return Context(torch.stack((s.first, s.last), -1), x.xy.new_zeros((*s.last.shape, 0)))
 
-    def step_features(self, x: Instance, s: State) -> None:
+    def step_features(self, x: Instance, s: State) -> Tensor | None:
         return None
 
     def starts(self, x: Instance) -> Tensor:

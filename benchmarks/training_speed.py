@@ -1,0 +1,226 @@
+"""Training speed: instances and rollouts a second, memory, FLOP/s and where the time goes, per problem and size.
+
+    python benchmarks/training_speed.py                       # everything, on the device at hand
+    python benchmarks/training_speed.py tsp:100:rollout cvrp:100:shared --seconds 3
+
+Whole training steps are timed, the rollout baseline's forward pass included, at the paper's batch sizes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+
+import torch
+
+from routelearn import policies, problems
+from routelearn.compiling import Captured, autocast, best_device, resolve_precision
+from routelearn.config import TrainConfig
+from routelearn.policies.base import shape_of
+from routelearn.problems import PROBLEMS, DeviceRng, NumpyRng
+from routelearn.rollout import rollout, sample
+from routelearn.train import make_baseline
+from routelearn.update import Meter, Update
+
+
+def config_for(problem: str, n: int, baseline: str, precision: str) -> TrainConfig:
+    routes = problem in ("cvrp", "sdvrp")
+    return TrainConfig(
+        problem=problem,
+        sizes=(n,),
+        baseline=baseline,
+        solutions=16 if baseline == "shared" else 1,
+        batch=(256 if routes and n >= 100 and baseline != "shared" else 512,),
+        warmup_epochs=0,
+        evaluation_instances=16,
+        precision=precision,
+    )
+
+
+def rollout_length(problem, policy, config, device, precision) -> int:  # noqa: ANN001
+    """Steps that a trained policy's rollouts need: the bound, or for several routes what was seen at n = 100."""
+    n = config.sizes[0]
+    bound = problem.max_steps(problem.sample(NumpyRng(0), 64, n))
+    return bound if bound <= n + 1 else int(n * 1.3) + 6
+
+
+def flops(policy, problem, config: TrainConfig, steps: int) -> float:  # noqa: ANN001
+    """Floating point operations of the matrix products of one training step, forward and backward."""
+    n = config.sizes[0] + (1 if problem.has_depot else 0)
+    d, batch, solutions = config.width, config.batch[0], config.solutions
+    encoder = config.layers * (2 * n * (4 * d * d + 2 * d * config.hidden) + 4 * n * n * d)
+    prepare = 2 * n * d * d * (3 + problem.context_nodes)
+    decode = steps * 6 * n * d
+    forward = encoder + prepare + solutions * decode
+    greedy = encoder + prepare + decode if config.baseline == "rollout" else 0
+    return batch * (3 * forward + solutions * decode + greedy)
+
+
+def timed(fn, device: torch.device, seconds: float) -> float:  # noqa: ANN001
+    """Seconds a call, after warming up."""
+    wait = torch.cuda.synchronize if device.type == "cuda" else lambda: None
+    for _ in range(6 if device.type == "cuda" else 1):
+        fn()
+    wait()
+    calls, started = 0, time.perf_counter()
+    while True:
+        for _ in range(5 if device.type == "cuda" else 1):
+            fn()
+            calls += 1
+        wait()
+        if time.perf_counter() - started > seconds:
+            return (time.perf_counter() - started) / calls
+
+
+def matrix_rate(device: torch.device, precision: str) -> float:
+    """Measured FLOP/s of a large matrix product in the precision of training."""
+    size = 8192 if device.type == "cuda" else 1024
+    kind = torch.bfloat16 if precision == "bfloat16" else torch.float32
+    a, b = (torch.randn(size, size, device=device, dtype=kind) for _ in range(2))
+    return 2 * size**3 / timed(lambda: a @ b, device, 0.5)
+
+
+def measure(name: str, n: int, baseline: str, device: torch.device, precision: str, seconds: float, stages: bool):  # noqa: ANN201
+    config = config_for(name, n, baseline, precision)
+    problem = problems.get(name)
+    torch.manual_seed(0)
+    policy = policies.build(config.policy, shape_of(problem), config.policy_options()).to(device)
+    steps = rollout_length(problem, policy, config, device, precision)
+    compile = device.type == "cuda"
+    estimate = make_baseline(config, problem, policy, {n: steps}, precision, device, compile).to(device)
+    rate = torch.tensor(1e-4, device=device) if compile else 1e-4
+    optimiser = torch.optim.Adam(policy.parameters(), lr=rate, fused=True, capturable=compile)
+    if compile:
+        torch.cuda.reset_peak_memory_stats()
+    started = time.perf_counter()
+    update = Update(
+        problem, policy, estimate, optimiser, config, size=n, steps=steps, precision=precision, device=device,
+        meter=Meter(device), norm_average=torch.zeros((), device=device), compile=compile,
+    )  # fmt: skip
+    estimate.phase(0)
+    captured = Captured(update, device)
+    for _ in range(5 if compile else 1):
+        captured()
+    if compile:
+        torch.cuda.synchronize()
+    ready = time.perf_counter() - started
+    per_step = timed(captured, device, seconds)
+    batch = config.batch[0]
+    result = {
+        "problem": name,
+        "n": n,
+        "baseline": baseline,
+        "batch": batch,
+        "S": config.solutions,
+        "steps": steps,
+        "ms": per_step * 1e3,
+        "instances_per_second": batch / per_step,
+        "rollouts_per_second": batch * config.solutions / per_step,
+        "flops": flops(policy, problem, config, steps) / per_step,
+        "memory_gib": torch.cuda.max_memory_allocated() / 2**30 if compile else None,
+        "setup_seconds": ready,
+    }
+    if stages:
+        result["stages"] = time_stages(update, device, precision, seconds / 3)
+    return result
+
+
+def time_stages(update: Update, device: torch.device, precision: str, seconds: float) -> dict[str, float]:
+    """Milliseconds of each part, each captured and timed on its own."""
+    problem, policy, config = update.problem, update.policy, update.config
+    rng = DeviceRng(device)
+    x = problem.sample(rng, update.batch, update.size)
+    features = problem.features(x)
+    with torch.no_grad(), autocast(device, precision):
+        fixed = policy.encode(features)
+        rolled = rollout(
+            problem, policy, fixed, x, solutions=config.solutions, steps=update.steps, select=sample, record=True,
+            step=update.advance,
+        )  # fmt: skip
+    leaves = type(fixed)(*(f.detach().clone().requires_grad_() for f in fixed))
+
+    def roll() -> None:
+        with torch.no_grad(), autocast(device, precision):
+            r = rollout(
+                problem, policy, fixed, x, solutions=config.solutions, steps=update.steps, select=sample, record=True,
+                step=update.advance,
+            )  # fmt: skip
+            update.cost(x, r.tour)
+
+    def encode() -> None:
+        with autocast(device, precision):
+            update.encode(features)
+
+    def encode_backward() -> None:
+        with autocast(device, precision):
+            c = update.encode(features)
+        torch.autograd.backward([f for f in c if f.requires_grad], [torch.ones_like(f) for f in c if f.requires_grad])
+
+    def score() -> None:
+        with autocast(device, precision):
+            policy.score(leaves, rolled.trajectory)
+
+    def score_backward() -> None:
+        with autocast(device, precision):
+            policy.score(leaves, rolled.trajectory).sum().backward()
+
+    def step() -> None:
+        torch.nn.utils.clip_grad_norm_(update.parameters, 1.0)
+        update.optimiser.step()
+
+    stages = {
+        "generate": lambda: problem.features(problem.sample(rng, update.batch, update.size)),
+        "encode": encode,
+        "encode+backward": encode_backward,
+        "roll out": roll,
+        "score": score,
+        "score+backward": score_backward,
+        "optimiser": step,
+    }
+    if config.baseline == "rollout":
+        stages["baseline"] = lambda: update.baseline.prepare(x, features)
+    return {name: timed(Captured(fn, device), device, seconds) * 1e3 for name, fn in stages.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("cases", nargs="*", help="problem:n:baseline; without any, all of them")
+    parser.add_argument("--seconds", type=float, default=2.0, help="measuring time for each case")
+    parser.add_argument("--precision", default="auto")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--stages", action="store_true", help="also time generate, encode, roll out, score, ...")
+    parser.add_argument("--json", help="write the rows there")
+    options = parser.parse_args()
+    device = best_device(options.device)
+    precision = resolve_precision(options.precision, device)
+    torch.set_float32_matmul_precision("high" if precision == "bfloat16" else "highest")
+    cases = [case.split(":") for case in options.cases] or [
+        [name, str(n), baseline] for name in PROBLEMS for n in (20, 50, 100) for baseline in ("rollout", "shared")
+    ]
+    name = torch.cuda.get_device_name() if device.type == "cuda" else f"CPU, {torch.get_num_threads()} threads"
+    ceiling = matrix_rate(device, precision)
+    print(f"{name}, {precision}, matrix products at {ceiling / 1e12:.1f} TFLOP/s, torch {torch.__version__}", flush=True)
+    print(f"{'case':24}{'batch':>6}{'S':>4}{'ms':>9}{'inst/s':>10}{'rollouts/s':>12}{'TFLOP/s':>9}{'share':>7}{'GiB':>7}{'setup':>7}")
+    rows = []
+    for problem, n, baseline in cases:
+        row = measure(problem, int(n), baseline, device, precision, options.seconds, options.stages)
+        rows.append(row)
+        print(
+            f"{problem + ' ' + n + ' ' + baseline:24}{row['batch']:6}{row['S']:4}{row['ms']:9.2f}"
+            f"{row['instances_per_second']:10,.0f}{row['rollouts_per_second']:12,.0f}{row['flops'] / 1e12:9.1f}"
+            f"{row['flops'] / ceiling:7.1%}{row['memory_gib'] or 0:7.2f}{row['setup_seconds']:6.0f}s",
+            flush=True,
+        )
+        if options.stages:
+            print("    " + ", ".join(f"{k} {v:.2f}" for k, v in row["stages"].items()), flush=True)
+        torch._dynamo.reset()
+        if device.type == "cuda":
+            torch.cuda.empty_cache()
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump({"device": name, "precision": precision, "matrix_flops": ceiling, "rows": rows}, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,29 @@
+"""routelearn: learned heuristics for routing problems, and the classical ones beside them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__version__ = "0.1.0"
+
+# Names that people import from the package; each is loaded when first used, so that `import routelearn` is cheap.
+_EXPORTS = {
+    "check_problem": "routelearn.problems.contract",
+    "ContractError": "routelearn.problems.contract",
+    "PROBLEMS": "routelearn.problems",
+    "load_model": "routelearn.models",
+    "InputError": "routelearn.errors",
+    "Infeasible": "routelearn.errors",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _EXPORTS:
+        raise AttributeError(f"module 'routelearn' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_EXPORTS[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_EXPORTS])

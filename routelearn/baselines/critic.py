@@ -1,0 +1,45 @@
+"""A learned value function (appendix B.1), and the LSTM critic for the Pointer Network (section 5.2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from routelearn.baselines.base import Baseline
+from routelearn.policies.layers import Encoder, initialise
+
+
+class CriticBaseline(Baseline):
+    """Embeds the nodes, averages, and estimates the cost with one hidden layer of 128."""
+
+    def __init__(
+        self, feature_dims: tuple[int, ...], width: int, heads: int, hidden: int, norm: str, recurrent: bool = False
+    ):
+        super().__init__()
+        self.recurrent = recurrent
+        if recurrent:
+            self.embed = nn.Linear(feature_dims[0], width, bias=False)
+            self.lstm = nn.LSTM(width, width, batch_first=True)
+        else:
+            self.encoder = Encoder(feature_dims, width, heads, hidden, layers=3, norm=norm)
+        self.estimate = nn.Sequential(nn.Linear(width, 128), nn.ReLU(), nn.Linear(128, 1))
+        initialise(self)
+
+    def prepare(self, x: Any, features: tuple[Tensor, ...]) -> Tensor:
+        """[B, 1] with gradient. The last axis stays: [B] against costs [B, S] would broadcast to [B, B]."""
+        if self.recurrent:
+            _, (hidden, _) = self.lstm(self.embed(features[0]))
+            summary = hidden[0]
+        else:
+            summary = self.encoder(features).mean(1)
+        return self.estimate(summary).float() if summary.dtype != features[0].dtype else self.estimate(summary)
+
+    def value(self, prepared: Tensor | None, cost: Tensor) -> Tensor:
+        assert prepared is not None
+        return prepared.detach()
+
+    def loss(self, prepared: Tensor | None, cost: Tensor) -> Tensor:
+        assert prepared is not None
+        return F.mse_loss(prepared.expand_as(cost), cost)

@@ -1,0 +1,103 @@
+"""Compiling and capturing: torch.compile where it pays and works, CUDA graphs where there is a GPU."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import shutil
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+
+@functools.cache
+def cpu_compiler() -> str | None:
+    """The C++ compiler that torch.compile needs on a CPU; says once if there is none."""
+    found = next((name for name in ("g++", "clang++", "c++") if shutil.which(name)), None)
+    if found is None:
+        warnings.warn("no C++ compiler found: running uncompiled, which is slower but gives the same answers")
+    return found
+
+
+def compiled(fn: Callable[..., Any], device: torch.device) -> Callable[..., Any]:
+    """`fn` compiled for fixed shapes on this device, or as it is where that is not possible."""
+    if device.type == "cpu" and cpu_compiler() is None:
+        return fn
+    torch._dynamo.config.cache_size_limit = max(torch._dynamo.config.cache_size_limit, 256)
+    return torch.compile(fn, dynamic=False)
+
+
+@functools.cache
+def capture_stream(device: torch.device) -> torch.cuda.Stream:
+    """One stream for all captures: autograd ties a parameter's gradient to the stream that first made it."""
+    return torch.cuda.Stream(device)
+
+
+class Captured:
+    """A function without arguments or result, replayed as one CUDA graph after a few ordinary calls.
+
+    Every call does the work exactly once: the first ones run as they are (they also compile and allocate),
+    then one is captured, and from then on the graph is replayed. On a CPU it is just called.
+    """
+
+    warm_calls = 3
+
+    def __init__(self, fn: Callable[[], None], device: torch.device, pool: Any = None):
+        self.fn, self.device, self.pool = fn, device, pool
+        self.calls = 0
+        self.graph: torch.cuda.CUDAGraph | None = None
+        self.stream = capture_stream(device) if device.type == "cuda" else None
+
+    def __call__(self) -> None:
+        if self.stream is None:
+            self.fn()
+        elif self.graph is not None:
+            self.graph.replay()
+        elif self.calls < self.warm_calls:
+            self.stream.wait_stream(torch.cuda.current_stream(self.device))
+            with torch.cuda.stream(self.stream):
+                self.fn()
+            torch.cuda.current_stream(self.device).wait_stream(self.stream)
+        else:
+            self.graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self.graph, pool=self.pool, stream=self.stream):
+                self.fn()
+            self.graph.replay()
+        self.calls += 1
+
+
+@contextlib.contextmanager
+def beside(device: torch.device, side: torch.cuda.Stream | None) -> Iterator[None]:
+    """Run the block on another stream; `rejoin` waits for it. On a CPU it runs in line."""
+    if side is None:
+        yield
+        return
+    side.wait_stream(torch.cuda.current_stream(device))
+    with torch.cuda.stream(side):
+        yield
+
+
+def rejoin(device: torch.device, side: torch.cuda.Stream | None) -> None:
+    if side is not None:
+        torch.cuda.current_stream(device).wait_stream(side)
+
+
+def autocast(device: torch.device, precision: str) -> Any:
+    """Matrix products in bfloat16 where asked for; everything else keeps its precision."""
+    return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16")
+
+
+def resolve_precision(precision: str, device: torch.device) -> str:
+    """bfloat16 pays on a GPU; on a CPU it is slower than float32."""
+    if precision != "auto":
+        return precision
+    return "bfloat16" if device.type == "cuda" else "float32"
+
+
+def best_device(name: str = "auto") -> torch.device:
+    """The GPU if there is one, unless another device is named."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    return torch.device(name)

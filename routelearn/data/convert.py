@@ -1,0 +1,287 @@
+"""Stops into instances: which problem they are, the policy's view of them, and the referee's in the user's units."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from routelearn.data.fields import LARGEST_WHOLE, template
+from routelearn.data.geometry import from_distances, great_circle, into_unit_square, project
+from routelearn.data.numbers import exact, real
+from routelearn.data.stops import MATRIX_STOPS, Stops
+from routelearn.errors import InputError
+from routelearn.problems import Problem, get
+
+DECIMALS = 10**6  # demands are told apart to this fraction
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How node numbers and the policy's units translate into the user's."""
+
+    stop: tuple[int, ...]  # node number -> index of the stop in the file; the depot is node 0
+    ids: tuple[str | int, ...]  # node number -> the user's id
+    length: float  # the user's length of one unit of the policy
+    prize: float  # the user's prize of one unit of the policy
+    demand: int  # the instance's whole units in one unit of the user's demand
+    unit: str  # "km" for places on the globe, otherwise ""
+
+
+class Converted(NamedTuple):
+    problem: Problem
+    policy: Any  # Instance, B = 1, single precision, in the unit square
+    referee: Any  # Instance, B = 1, double precision, in the user's units
+    scale: Scale
+
+
+def to_instance(
+    stops: Stops,
+    problem: str | None = None,
+    capacity: float | str | Fraction | None = None,
+    max_length: float | None = None,
+    min_prize: float | None = None,
+) -> Converted:
+    """The stops as instances of `problem`, or of the problem their fields imply (docs/formats.md).
+
+    Arguments override the values of the file. Lengths follow the matrix, else great circles, else straight
+    lines; the policy sees places in the unit square, with every length, limit and penalty in that scale.
+    """
+    if len(stops.ids) < 2:
+        raise InputError(f"{stops.source}: one stop; a route needs at least 2")
+    limits = _Limits(stops, capacity, max_length, min_prize)
+    chosen = _problem(stops, problem or stops.problem or _infer(stops, limits))
+    limits.check_used(chosen)
+    fields = template(chosen)._fields
+    order = _order(stops, chosen.has_depot or stops.depot is not None)
+    xy, matrix = _geometry(stops, order)
+    referee: dict[str, Any] = {"xy": xy}
+    if matrix is not None:
+        referee["distances"] = matrix
+    demand_unit, prize_unit = 1, 1.0
+    if "demand" in fields:
+        referee["demand"], referee["capacity"], demand_unit = _whole_demand(stops, chosen, limits.capacity, order)
+    if "prize" in fields:
+        referee["prize"] = _column(stops, chosen, "prize", order)
+    if "max_length" in fields:
+        referee["max_length"] = _required(limits.max_length, stops, chosen, "maximum length", "max_length")
+        prize_unit = float(referee["prize"].max()) or 1.0
+    if "penalty" in fields:
+        referee["penalty"] = _column(stops, chosen, "penalty", order)
+        referee["min_prize"] = prize_unit = _required(limits.min_prize, stops, chosen, "minimum prize", "min_prize")
+        if referee["prize"].sum() < prize_unit * (1 - 1e-9):
+            raise InputError(
+                f"{stops.source}: the minimum prize {prize_unit:g} is out of reach; "
+                f"all prizes together are {referee['prize'].sum():g}"
+            )
+        if chosen.reveals_on_visit:
+            referee["real_prize"] = _column(stops, chosen, "real_prize", order)
+    unit_xy, length_unit = _normalised(xy, matrix)
+    policy = dict(referee, xy=unit_xy)
+    for name, unit in (
+        ("distances", length_unit),
+        ("max_length", length_unit),
+        ("penalty", length_unit),
+        ("prize", prize_unit),
+        ("real_prize", prize_unit),
+        ("min_prize", prize_unit),
+    ):
+        if name in policy:
+            policy[name] = policy[name] / unit
+    kilometres = stops.metric in ("great-circle", "GEO")
+    scale = Scale(
+        tuple(order),
+        tuple(stops.ids[i] for i in order),
+        length_unit,
+        prize_unit,
+        demand_unit,
+        "km" if kilometres else "",
+    )
+    return Converted(
+        chosen, _instance(chosen, policy, torch.float32, stops), _instance(chosen, referee, torch.float64, stops), scale
+    )
+
+
+def _instance(problem: Problem, values: dict[str, Any], dtype: torch.dtype, stops: Stops) -> Any:
+    """An Instance with B = 1, held against the problem's own rules."""
+
+    def tensor(value: Any) -> torch.Tensor:
+        array = torch.as_tensor(value)[None]
+        return array.to(dtype) if array.is_floating_point() else array
+
+    x = type(template(problem))(**{name: tensor(value) for name, value in values.items()})
+    try:
+        problem.validate(x)
+    except InputError as error:
+        raise InputError(f"{stops.source}: {str(error).replace(' (instance 0)', '')}") from None
+    return x
+
+
+# --------------------------------------------------------------------------------- which problem it is
+
+
+class _Limits:
+    """The three numbers that belong to the whole problem: from the arguments, else from the file."""
+
+    def __init__(self, stops: Stops, capacity: Any, max_length: Any, min_prize: Any):
+        def pick(given: Any, from_file: Any, parse: Callable[[Any, str, str], Any], what: str) -> Any:
+            value = from_file if given is None else parse(given, "the option", what)
+            if value is not None and value <= 0:
+                raise InputError(f"{stops.source}: the {what} is {float(value):g}; it must be above 0")
+            return value
+
+        self.given = {
+            name
+            for name, value in (("capacity", capacity), ("max_length", max_length), ("min_prize", min_prize))
+            if value is not None
+        }
+        self.capacity: Fraction | None = pick(capacity, stops.capacity, exact, "capacity")
+        self.max_length: float | None = pick(max_length, stops.max_length, real, "maximum length")
+        self.min_prize: float | None = pick(min_prize, stops.min_prize, real, "minimum prize")
+
+    def check_used(self, problem: Problem) -> None:
+        """A limit that the problem does not know would be ignored; the user must hear of it."""
+        unused = self.given - set(template(problem)._fields)
+        if unused:
+            name = min(unused)
+            raise InputError(f"{problem.name} has no {name.replace('_', ' ')}; leave it out or name another problem")
+
+
+def _problem(stops: Stops, name: str) -> Problem:
+    try:
+        return get(name)
+    except InputError as error:
+        raise InputError(f"{stops.source}: {error}") from None
+
+
+def _infer(stops: Stops, limits: _Limits) -> str:
+    """The problem whose fields the stops have; two readings are an error, not a guess."""
+    delivers = stops.demand is not None
+    collects = stops.prize is not None or stops.penalty is not None or stops.real_prize is not None
+    if delivers and collects:
+        raise InputError(f"{stops.source}: both demands and prizes or penalties; name the problem")
+    if delivers:
+        return "cvrp"
+    if stops.penalty is not None or limits.min_prize is not None:
+        return "pctsp" if stops.real_prize is None else "spctsp"
+    if limits.max_length is not None:
+        return "op-unif" if stops.prize is not None else "op-const"
+    if collects:
+        raise InputError(
+            f"{stops.source}: prizes, but neither a maximum length (orienteering) "
+            "nor penalties and a minimum prize (prize collecting); add one, or name the problem"
+        )
+    if limits.capacity is not None:
+        raise InputError(f"{stops.source}: a capacity, but no demand; give every stop its demand")
+    return "tsp"
+
+
+# ---------------------------------------------------------------------------------------- the fields
+
+
+def _required(value: float | None, stops: Stops, problem: Problem, words: str, name: str) -> np.float64:
+    if value is None:
+        raise InputError(f"{stops.source}: {problem.name} needs a {words}; give {name}")
+    return np.float64(value)
+
+
+def _order(stops: Stops, depot_first: bool) -> list[int]:
+    """Stop indices by node number: the depot, then the others as in the file."""
+    order = list(range(len(stops.ids)))
+    if depot_first and stops.depot:
+        order.remove(stops.depot)
+        order.insert(0, stops.depot)
+    return order
+
+
+def _column(stops: Stops, problem: Problem, name: str, order: list[int]) -> np.ndarray:
+    """[N] in node order, checked stop by stop; prizes of op-const are 1 where the file has none."""
+    values: np.ndarray | None = getattr(stops, name)
+    if values is None and name == "prize" and problem.name == "op-const":
+        values = np.ones(len(order))
+        values[order[0]] = 0.0
+    if values is None:
+        raise InputError(f"{stops.source}: {problem.name} needs a {name} for every stop; there is no such column")
+    _check_amounts(stops, name, values, order[0])
+    return values[order]
+
+
+def _check_amounts(stops: Stops, name: str, values: Any, depot: int) -> None:
+    for i, value in enumerate(values):
+        if value < 0:
+            raise InputError(f"{stops.at(i)}: the {name} is {float(value):g}; it cannot be negative")
+    if values[depot] != 0:
+        first = "" if stops.depot is not None else ", being the first stop (mark another one as depot if it is not)"
+        raise InputError(f"{stops.at(depot)}: the depot{first} has a {name} of {float(values[depot]):g}; it must be 0")
+
+
+def _whole_demand(
+    stops: Stops, problem: Problem, capacity: Fraction | None, order: list[int]
+) -> tuple[np.ndarray, np.int64, int]:
+    """(demand [N], capacity, unit): whole numbers in exact proportion to what was written."""
+    if stops.demand is None:
+        raise InputError(f"{stops.source}: {problem.name} needs a demand for every stop; there is no such column")
+    if capacity is None:
+        raise InputError(f"{stops.source}: {problem.name} needs the vehicle's capacity; give capacity")
+    _check_amounts(stops, "demand", stops.demand, order[0])
+    demand = [_to_decimals(value, f"{stops.at(i)}: the demand") for i, value in enumerate(stops.demand)]
+    capacity = _to_decimals(capacity, f"{stops.source}: the capacity")
+    if problem.name == "cvrp":
+        for i, value in enumerate(demand):
+            if value > capacity:
+                raise InputError(
+                    f"{stops.at(i)}: stop {str(stops.ids[i])[:40]!r} demands {float(value):g}, more than the capacity "
+                    f"{float(capacity):g}; sdvrp may split a delivery"
+                )
+    unit = math.lcm(capacity.denominator, *(value.denominator for value in demand))
+    if max(sum(demand, Fraction(0)), capacity) * unit > LARGEST_WHOLE:
+        raise InputError(f"{stops.source}: demands too large or too fine to count exactly; use another unit")
+    whole = np.array([int(demand[i] * unit) for i in order], dtype=np.int64)
+    return whole, np.int64(capacity * unit), unit
+
+
+def _to_decimals(value: Fraction, what: str) -> Fraction:
+    """Six decimals; the dust that binary arithmetic leaves (0.30000000000000004) is wiped off, more is refused."""
+    decimal = Fraction(round(value * DECIMALS), DECIMALS)
+    if abs(decimal - value) * 10**9 > max(abs(value), Fraction(1)):
+        raise InputError(f"{what} {float(value):g} has more than 6 decimals; round it, or use another unit")
+    return decimal
+
+
+# -------------------------------------------------------------------------------------- places and lengths
+
+
+def _geometry(stops: Stops, order: list[int]) -> tuple[np.ndarray, np.ndarray | None]:
+    """(xy [N, 2], distances [N, N] or None) in node order and in the user's units."""
+    matrix = stops.matrix
+    if stops.xy is not None:
+        xy = stops.xy
+    elif stops.latlon is not None:
+        if matrix is None and len(order) > MATRIX_STOPS:
+            raise InputError(f"{stops.source}: {len(order)} stops on the globe; {MATRIX_STOPS} are the most")
+        xy = project(stops.latlon)
+        matrix = great_circle(stops.latlon) if matrix is None else matrix
+    elif matrix is not None:
+        xy = from_distances(matrix)
+    else:
+        raise InputError(f"{stops.source}: neither coordinates nor a matrix")
+    return xy[order], None if matrix is None else matrix[np.ix_(order, order)]
+
+
+def _normalised(xy: np.ndarray, matrix: np.ndarray | None) -> tuple[np.ndarray, float]:
+    """(xy in the unit square, the user's length of one unit).
+
+    With a matrix the unit is the one in which its mean equals the mean distance in the square, so that
+    minutes or rounded kilometres fit the places the policy sees.
+    """
+    square, unit = into_unit_square(xy)
+    if matrix is not None:
+        dx, dy = (square[:, None, axis] - square[None, :, axis] for axis in (0, 1))
+        apart = float(np.sqrt(dx * dx + dy * dy).sum())
+        unit = float(matrix.sum()) / apart if apart > 0 else 1.0
+    return square, unit if unit > 1e-12 else 1.0

@@ -1,0 +1,91 @@
+"""Arrays into the fields of a problem's Instance: types, shapes and ranges checked, then the problem's own rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from routelearn.errors import InputError
+from routelearn.problems import NumpyRng, Problem
+
+LARGEST_WHOLE = 10**12  # sums over a million nodes stay far inside 64 bits
+_PROBE = 5  # customers of the sample that shows what an instance looks like; unlike any other axis
+
+
+def template(problem: Problem) -> Any:
+    """One small instance: its fields, which of them are whole numbers, and their axes."""
+    return problem.sample(NumpyRng(0), 1, _PROBE)
+
+
+def assemble(problem: Problem, arrays: Mapping[str, np.ndarray], source: str, dtype: Any = np.float32) -> Any:
+    """The checked Instance of `arrays` (by field name; optional fields may be missing), floats as `dtype`.
+
+    Raises InputError, beginning with `source`.
+    """
+    shown = template(problem)
+    missing = [
+        name for name, field in zip(shown._fields, shown, strict=True) if field is not None and name not in arrays
+    ]
+    if missing:
+        raise InputError(f"{source}: no {' and no '.join(missing)}; {problem.name} needs {_needs(shown)}")
+    unknown = [name for name in arrays if name not in shown._fields]
+    if unknown:
+        raise InputError(
+            f"{source}: {unknown[0]!r} is not a field of {problem.name}; it has {', '.join(shown._fields)}"
+        )
+    xy = arrays["xy"]
+    if xy.ndim != 3 or xy.shape[2] != 2:
+        raise InputError(f"{source}: xy has shape {xy.shape}; it must be (instances, nodes, 2)")
+    if 0 in xy.shape:
+        raise InputError(f"{source}: holds no instance; xy has shape {xy.shape}")
+    fields = {}
+    for name, like in zip(shown._fields, shown, strict=True):
+        if name not in arrays:
+            continue
+        array = arrays[name]
+        if like is not None:
+            # Axis 0 of the sample is the batch, axes of its node count are the nodes.
+            wanted = (xy.shape[0], *(xy.shape[1] if size == shown.xy.shape[1] else size for size in like.shape[1:]))
+            if array.shape != wanted:
+                raise InputError(f"{source}: {name} has shape {array.shape}; {wanted} fits the shape of xy")
+        whole = like is not None and not like.is_floating_point()
+        fields[name] = torch.from_numpy(_cast(array, whole, dtype, f"{source}: {name}"))
+    x = type(shown)(**fields)
+    try:
+        problem.validate(x)
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from None
+    return x
+
+
+def _needs(shown: Any) -> str:
+    return ", ".join(name for name, field in zip(shown._fields, shown, strict=True) if field is not None)
+
+
+def _cast(array: np.ndarray, whole: bool, dtype: Any, what: str) -> np.ndarray:
+    """A copy as int64 or `dtype`; whole numbers stored as floats are welcome if they are whole."""
+    if array.dtype.kind not in "iuf":
+        raise InputError(f"{what} holds {array.dtype} values; numbers are needed")
+    finite = np.isfinite(array)
+    if not finite.all():
+        raise InputError(f"{what} has a value that is not a finite number (instance {_row(~finite)})")
+    if whole:
+        fraction = array != np.floor(array)
+        if fraction.any():
+            raise InputError(f"{what} has a fraction; whole numbers are needed (instance {_row(fraction)})")
+        large = (array > LARGEST_WHOLE) | (array < -LARGEST_WHOLE)
+        if large.any():
+            raise InputError(f"{what} has a number beyond {LARGEST_WHOLE:.0e} (instance {_row(large)})")
+        return array.astype(np.int64, order="C")
+    with np.errstate(over="ignore"):
+        result = array.astype(dtype, order="C")
+    if not np.isfinite(result).all():
+        raise InputError(f"{what} has a number too large for single precision (instance {_row(~np.isfinite(result))})")
+    return result
+
+
+def _row(bad: np.ndarray) -> int:
+    return int(np.argwhere(bad)[0][0]) if bad.ndim else 0

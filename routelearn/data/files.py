@@ -1,0 +1,77 @@
+"""Reading a file that a stranger wrote: size limited before a byte is read, every failure one clear line."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import BinaryIO
+
+from routelearn.errors import InputError
+
+MEGABYTE = 2**20
+TEXT_LIMIT = 64 * MEGABYTE
+STDIN = "-"
+
+
+def display(path: str | Path) -> str:
+    """What messages call the source."""
+    return "standard input" if str(path) == STDIN else str(path)
+
+
+def read_bytes(path: str | Path, limit: int = TEXT_LIMIT) -> bytes:
+    """The whole file (`-`: standard input), or InputError if it is missing, unreadable, empty or too large."""
+    name = display(path)
+    try:
+        if str(path) == STDIN:
+            return _bounded(sys.stdin.buffer, name, limit)
+        file = Path(path)
+        if file.is_dir():
+            raise InputError(f"{name}: is a folder; a file is needed")
+        size = file.stat().st_size  # known before a byte is read
+        if size > limit:
+            raise _too_large(name, limit, f"{size / MEGABYTE:.0f} MB")
+        with file.open("rb") as handle:
+            return _bounded(handle, name, limit)
+    except FileNotFoundError:
+        raise InputError(f"{name}: no such file") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{name}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
+
+
+def _bounded(handle: BinaryIO, name: str, limit: int) -> bytes:
+    """Pipes and devices have no size to ask for, so the read itself stops one byte past the limit."""
+    data = handle.read(limit + 1)
+    if len(data) > limit:
+        raise _too_large(name, limit, "more")
+    if not data.strip():
+        raise InputError(f"{name}: the file is empty")
+    return data
+
+
+def _too_large(name: str, limit: int, size: str) -> InputError:
+    return InputError(f"{name}: {size} is larger than the {limit / MEGABYTE:.0f} MB that are read; split the file")
+
+
+def read_text(path: str | Path, limit: int = TEXT_LIMIT) -> str:
+    """The file as text: UTF-8 (with or without BOM) or UTF-16 with BOM, line ends as they are."""
+    return decode(read_bytes(path, limit), display(path))
+
+
+def decode(data: bytes, name: str) -> str:
+    encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise InputError(
+            f"{name}, line {line}: not {encoding.removesuffix('-sig')} text; save the file as UTF-8"
+        ) from None
+    if "\0" in text:
+        raise InputError(
+            f"{name}, line {text[: text.index(chr(0))].count(chr(10)) + 1}: binary data; a text file is needed"
+        )
+    if not text.strip():
+        raise InputError(f"{name}: the file is empty")
+    return text

@@ -1,0 +1,110 @@
+"""Stops as JSON: an object with `stops`, a bare list of stops, or a matrix; GeoJSON is passed on."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from routelearn.data import geojson
+from routelearn.data.numbers import real, shown
+from routelearn.data.records import Row, file_values, named, to_stops
+from routelearn.data.stops import Stops, checked_matrix, from_matrix
+from routelearn.errors import InputError
+
+KEYS = ("stops", "depot", "matrix", "capacity", "max_length", "min_prize", "problem", "name")
+
+
+def decode(text: str, source: str) -> Any:
+    """JSON with every fraction as the text that was written, so that 0.1 stays a tenth."""
+
+    def refuse(constant: str) -> Any:
+        raise InputError(f"{source}: {constant} is not a finite number")
+
+    try:
+        return json.loads(text, parse_float=str, parse_constant=refuse)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{source}, line {error.lineno}: not JSON ({error.msg})") from None
+    except RecursionError:
+        raise InputError(f"{source}: nested too deep to be a list of stops") from None
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{source}: a number is too long") from None
+
+
+def parse(text: str, source: str) -> Stops:
+    """The stops of a JSON text in any of the documented shapes."""
+    data = decode(text, source)
+    if isinstance(data, list):
+        data = {"stops": data}
+    if not isinstance(data, dict):
+        raise InputError(f"{source}: holds {shown(data)}; an object with 'stops', or a list of stops, is needed")
+    if data.get("type") in ("FeatureCollection", "Feature"):
+        return geojson.parse(data, source)
+    unknown = [key for key in data if key not in KEYS]
+    if unknown:
+        raise InputError(f"{source}: {unknown[0][:40]!r} is not known; the keys are {', '.join(KEYS)}")
+    matrix = None if data.get("matrix") is None else matrix_of(data["matrix"], source)
+    whole_file = file_values(data, source)
+    if data.get("stops") is None:
+        if matrix is None:
+            raise InputError(f"{source}: neither 'stops' nor 'matrix'")
+        rows: list[Row] = [(place, {}) for place in from_matrix(matrix, source).where]
+    else:
+        rows = _rows(data["stops"], source)
+    rows = _place_depot(rows, data.get("depot"), source)
+    return to_stops(rows, source, matrix=matrix, **whole_file)
+
+
+def matrix_of(rows: Any, source: str) -> np.ndarray:
+    """A list of equally long lists of numbers."""
+    if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
+        raise InputError(f"{source}: the matrix must be a list of lists of numbers")
+    for i, row in enumerate(rows, 1):
+        if len(row) != len(rows):
+            raise InputError(f"{source}: row {i} of the matrix has {len(row)} numbers; {len(rows)} rows need as many")
+    return checked_matrix(
+        np.array(
+            [
+                [real(cell, f"{source}: row {i} of the matrix", f"column {j}") for j, cell in enumerate(row, 1)]
+                for i, row in enumerate(rows, 1)
+            ]
+        ).reshape(len(rows), len(rows)),
+        source,
+    )
+
+
+def _rows(stops: Any, source: str) -> list[Row]:
+    if not isinstance(stops, list):
+        raise InputError(f"{source}: 'stops' is {shown(stops)}; a list is needed")
+    rows: list[Row] = []
+    for i, stop in enumerate(stops, 1):
+        where = f"stop {i}"
+        if isinstance(stop, list) and len(stop) == 2:
+            rows.append((where, {"x": stop[0], "y": stop[1]}))
+        elif isinstance(stop, dict):
+            rows.append((where, named(stop, f"{source}, {where}")))
+        else:
+            raise InputError(f"{source}, {where}: {shown(stop)}; an object with x and y (or lat and lon) is needed")
+    return rows
+
+
+def _place_depot(rows: list[Row], depot: Any, source: str) -> list[Row]:
+    """A depot beside the stops: one more place, put first, or the id of a stop."""
+    if depot is None:
+        return rows
+    if isinstance(depot, list) and len(depot) == 2:
+        depot = {"x": depot[0], "y": depot[1]}
+    if isinstance(depot, dict):
+        place = named(depot, f"{source}, depot") | {"depot": 1}
+        if any("id" in row for _, row in rows):
+            place.setdefault("id", "depot")
+        return [("depot", place), *rows]
+    if isinstance(depot, bool) or not isinstance(depot, str | int):
+        raise InputError(f"{source}: 'depot' is {shown(depot)}; a place, or the id of a stop, is needed")
+    for i, (where, row) in enumerate(rows):
+        if str(row.get("id", i + 1)) == str(depot):
+            return [*rows[:i], (where, {**row, "depot": 1}), *rows[i + 1 :]]
+    raise InputError(f"{source}: the depot {shown(depot)} is not the id of a stop")

@@ -1,0 +1,53 @@
+"""Numbers as people write them: finite, of sane size, and exact where a fraction matters."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import Any
+
+from routelearn.errors import InputError
+
+LARGEST = 1e15  # sums and squares of such numbers stay exact enough in double precision
+SMALLEST = 1e-30  # below it a number is 0
+_DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_LONGEST = 80  # characters
+
+
+def blank(raw: Any) -> bool:
+    """Nothing was written: an empty cell, or null."""
+    return raw is None or (isinstance(raw, str) and not raw.strip())
+
+
+def shown(raw: Any) -> str:
+    """A value for a message: short, on one line."""
+    text = repr(raw) if isinstance(raw, str | int | float | bool | None) else f"a {type(raw).__name__}"
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def real(raw: Any, where: str, what: str) -> float:
+    """`raw` (text or a number) as a float; `where` and `what` begin the message if it is none."""
+    if isinstance(raw, str):
+        text = raw.strip()
+        if not _DECIMAL.fullmatch(text) or len(text) > _LONGEST:
+            kind = "a finite number" if text.lower().lstrip("+-") in ("nan", "inf", "infinity") else "a number"
+            raise InputError(f"{where}: {what} is {shown(raw)}, not {kind}")
+        value = float(text)
+    elif isinstance(raw, int | float | Fraction) and not isinstance(raw, bool):
+        huge = raw > LARGEST or raw < -LARGEST  # such an int may not have a float
+        value = float("inf") if huge else float(raw)
+    else:
+        raise InputError(f"{where}: {what} is {shown(raw)}, not a number")
+    if value != value:
+        raise InputError(f"{where}: {what} is not a finite number")
+    if abs(value) > LARGEST:
+        raise InputError(f"{where}: {what} is larger than {LARGEST:.0e}; use a larger unit")
+    return value if abs(value) >= SMALLEST else 0.0
+
+
+def exact(raw: Any, where: str, what: str) -> Fraction:
+    """As `real`, but exactly the decimal that was written (a float: the decimal it prints as)."""
+    value = real(raw, where, what)
+    if value == 0.0:
+        return Fraction(0)
+    return Fraction(raw if isinstance(raw, int | Fraction) else str(raw).strip())

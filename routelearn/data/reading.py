@@ -1,0 +1,144 @@
+"""Any file of stops: chosen by suffix, else by what the content looks like; folders, globs, standard input."""
+
+from __future__ import annotations
+
+import glob
+import re
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from routelearn.data import csv_file, cvrplib, json_file, npz, tsplib
+from routelearn.data.files import STDIN, TEXT_LIMIT, decode, display, read_bytes
+from routelearn.data.matrix_file import read_matrix
+from routelearn.data.stops import Stops, from_matrix
+from routelearn.errors import InputError
+from routelearn.problems import get
+from routelearn.problems.base import take
+
+FORMATS = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".json": "json",
+    ".geojson": "json",
+    ".tsp": "tsplib",
+    ".atsp": "tsplib",
+    ".oplib": "tsplib",
+    ".vrp": "cvrplib",
+    ".npz": "npz",
+}
+_LIBRARY = re.compile(r"^[ \t]*(NODE_COORD_SECTION|EDGE_WEIGHT_(TYPE|SECTION)|DIMENSION)\b", re.MULTILINE)
+_DEMANDS = re.compile(r"^[ \t]*DEMAND_SECTION\b", re.MULTILINE)
+
+
+def read_stops(
+    path: str | Path | None,
+    *,
+    matrix: str | Path | None = None,
+    rounded: bool = True,
+    limit: int = TEXT_LIMIT,
+) -> list[Stops]:
+    """The stops of a file, of standard input (`-`), or of every file in a folder or glob.
+
+    `matrix` is a file of lengths that replaces those of the coordinates; with no path it is all there is.
+    `rounded=False` takes EUC_2D of a library file without its rounding. `limit` is in bytes.
+    """
+    lengths = None if matrix is None else read_matrix(matrix)
+    if path is None:
+        if lengths is None:
+            raise InputError("no stops; give a file, a folder, or - for standard input")
+        return [from_matrix(lengths, display(str(matrix)))]
+    if matrix is not None and str(matrix) == STDIN == str(path):
+        raise InputError("standard input cannot be both the stops and the matrix; give one of them as a file")
+    found = [stops for file in _files(path) for stops in _read(file, rounded, limit)]
+    if lengths is None:
+        return found
+    if len(found) != 1:
+        raise InputError(f"{display(path)}: {len(found)} sets of stops, but one matrix; give one file of stops")
+    return [found[0].with_matrix(lengths)]
+
+
+def _files(path: str | Path) -> list[str]:
+    """One file, or those of a folder (known suffixes only) or a glob, in order of name."""
+    text = str(path)
+    if text == STDIN or Path(text).is_file():
+        return [text]
+    if Path(text).is_dir():
+        inside = sorted(str(file) for file in Path(text).iterdir() if file.is_file() and file.suffix.lower() in FORMATS)
+        if not inside:
+            raise InputError(f"{text}: no file in this folder ends in {', '.join(FORMATS)}")
+        return inside
+    if glob.has_magic(text):
+        matches = sorted(match for match in glob.glob(text) if Path(match).is_file())
+        if not matches:
+            raise InputError(f"{text}: no file matches")
+        return matches
+    return [text]
+
+
+def _read(path: str, rounded: bool, limit: int) -> list[Stops]:
+    suffix = Path(path).suffix.lower()
+    if suffix == ".pkl":
+        raise InputError(f"{path}: a .pkl holds a set of instances for evaluation, not stops")
+    data, source = read_bytes(path, limit), display(path)
+    kind = FORMATS.get(suffix) or ("npz" if data[:4] == b"PK\x03\x04" else None)
+    if kind == "npz":
+        return from_npz(data, source)
+    text = decode(data, source)
+    kind = kind or sniff(text)
+    if kind == "json":
+        return [json_file.parse(text, source)]
+    if kind == "tsplib":
+        return [tsplib.parse(text, source, rounded)]
+    if kind == "cvrplib":
+        return [cvrplib.parse(text, source, rounded)]
+    return [csv_file.parse(text, source)]
+
+
+def sniff(text: str) -> str:
+    """The format of a text without a telling name."""
+    if text.lstrip()[:1] in ("{", "["):
+        return "json"
+    if _LIBRARY.search(text):
+        return "cvrplib" if _DEMANDS.search(text) else "tsplib"
+    return "csv"
+
+
+def from_npz(data: bytes, source: str) -> list[Stops]:
+    """Every instance of a batch as stops numbered by node, the depot being 0."""
+    name, batch = npz.parse(data, source)
+    return [_instance_stops(name, take(batch, row), f"{source}[{row}]") for row in range(batch.xy.shape[0])]
+
+
+def _instance_stops(name: str, x: object, source: str) -> Stops:
+    """x: one instance without its batch axis."""
+    count = x.xy.shape[0]  # type: ignore[attr-defined]
+
+    def column(field: str) -> np.ndarray | None:
+        value = getattr(x, field, None)
+        return None if value is None else value.double().numpy()
+
+    def number(field: str) -> float | None:
+        value = getattr(x, field, None)
+        return None if value is None else float(value)
+
+    demand, capacity = getattr(x, "demand", None), getattr(x, "capacity", None)
+    first = 0 if get(name).has_depot else 1
+    return Stops(
+        source,
+        tuple(range(first, count + first)),
+        tuple(f"node {i}" for i in range(first, count + first)),
+        xy=column("xy"),
+        matrix=column("distances"),
+        demand=None if demand is None else tuple(Fraction(int(value)) for value in demand),
+        prize=column("prize"),
+        penalty=column("penalty"),
+        real_prize=column("real_prize"),
+        capacity=None if capacity is None else Fraction(int(capacity)),
+        max_length=number("max_length"),
+        min_prize=number("min_prize"),
+        depot=0 if get(name).has_depot else None,
+        problem=name,
+        metric="euclidean" if column("distances") is None else "matrix",
+    )

@@ -1,0 +1,216 @@
+"""Solutions for people: routes of their own ids, written as JSON, GeoJSON, CSV or a CVRPLIB `.sol`."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from routelearn.data.convert import Converted
+from routelearn.data.files import STDIN
+from routelearn.data.stops import Stops
+from routelearn.errors import InputError
+from routelearn.problems.base import closed_length
+
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A checked solution in the user's ids and units. Routes leave the depot out; they begin and end there."""
+
+    problem: str
+    source: str
+    cost: float  # what the problem minimises; the prize of an orienteering tour counts as its negative
+    unit: str  # of lengths: "km", or "" where the file does not say
+    depot: str | int | None  # None: a closed tour without a depot
+    routes: list[list[str | int]]
+    lengths: list[float]  # per route, with the ways from and to the depot
+    loads: list[float] | None = None  # per route, where there are demands
+    prize: float | None = None  # collected, where there are prizes
+    unvisited: list[str | int] = field(default_factory=list)
+    node_routes: list[list[int]] = field(default_factory=list)  # as `routes`, in node numbers (depot 0)
+    places: dict[str, tuple[float, float]] = field(default_factory=dict)  # str(id) -> x, y or lon, lat
+    on_globe: bool = False  # places are longitude, latitude
+
+    @property
+    def length(self) -> float:
+        return sum(self.lengths)
+
+
+def solution_of(converted: Converted, stops: Stops, tour: Tensor) -> Solution:
+    """The tour [T] of the converted stops, checked and measured by the problem itself."""
+    problem, x, scale = converted.problem, converted.referee, converted.scale
+    batch = tour.detach().cpu().long().reshape(1, 1, -1)
+    problem.check(x, batch)
+    nodes = batch[0, 0].tolist()
+    routes = _split(nodes) if problem.has_depot else [_from_first(nodes[: len(scale.ids)])]
+    closed = [[0, *route] if problem.has_depot else route for route in routes]
+    visited = {node for route in routes for node in route}
+    earned = x.earned() if hasattr(x, "earned") else getattr(x, "prize", None)
+    coordinates = stops.xy if stops.latlon is None else stops.latlon[:, ::-1]
+    start = 1 if problem.has_depot else 0
+    return Solution(
+        problem=problem.name,
+        source=stops.source,
+        cost=float(problem.cost(x, batch)),
+        unit=scale.unit,
+        depot=scale.ids[0] if problem.has_depot else None,
+        routes=[[scale.ids[node] for node in route] for route in routes],
+        lengths=[float(closed_length(x, torch.tensor(route)[None, None])) for route in closed],
+        loads=_loads(x, routes, scale.demand) if hasattr(x, "demand") else None,
+        prize=None if earned is None else float(sum(earned[0, node] for node in visited)),
+        unvisited=[scale.ids[node] for node in range(start, len(scale.ids)) if node not in visited],
+        node_routes=routes,
+        places={} if coordinates is None else _places(stops, coordinates),
+        on_globe=stops.latlon is not None,
+    )
+
+
+def _split(nodes: list[int]) -> list[list[int]]:
+    """The routes between the zeros."""
+    routes: list[list[int]] = [[]]
+    for node in nodes:
+        if node == 0:
+            routes.append([])
+        else:
+            routes[-1].append(node)
+    return [route for route in routes if route]
+
+
+def _from_first(nodes: list[int]) -> list[int]:
+    """A closed tour told from node 0: the marked depot, else the first stop of the file."""
+    start = nodes.index(0)
+    return nodes[start:] + nodes[:start]
+
+
+def _loads(x: Any, routes: list[list[int]], unit: int) -> list[float]:
+    """What each vehicle delivers: at every visit all that is still owed and fits."""
+    owed, capacity = x.demand[0].tolist(), int(x.capacity[0])
+    loads = []
+    for route in routes:
+        room = capacity
+        for node in route:
+            delivered = min(owed[node], room)
+            owed[node] -= delivered
+            room -= delivered
+        loads.append((capacity - room) / unit)
+    return loads
+
+
+def _places(stops: Stops, coordinates: np.ndarray) -> dict[str, tuple[float, float]]:
+    return {str(name): (float(a), float(b)) for name, (a, b) in zip(stops.ids, coordinates, strict=True)}
+
+
+# --------------------------------------------------------------------------------------------- formats
+
+
+def to_json(solution: Solution) -> str:
+    routes = []
+    for i, (route, length) in enumerate(zip(solution.routes, solution.lengths, strict=True)):
+        entry: dict[str, Any] = {"stops": route, "length": length}
+        if solution.loads is not None:
+            entry["load"] = solution.loads[i]
+        routes.append(entry)
+    document: dict[str, Any] = {
+        "format": "routelearn-solution",
+        "format_version": FORMAT_VERSION,
+        "problem": solution.problem,
+        "source": solution.source,
+        "cost": solution.cost,
+        "length": solution.length,
+        "unit": solution.unit or None,
+        "depot": solution.depot,
+        "routes": routes,
+        "unvisited": solution.unvisited,
+    }
+    if solution.prize is not None:
+        document["prize"] = solution.prize
+    return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
+
+
+def _line_up(solution: Solution, route: list[str | int]) -> list[str | int]:
+    """The stops of a route with both ends: the depot, or the first stop again."""
+    return [solution.depot, *route, solution.depot] if solution.depot is not None else [*route, *route[:1]]
+
+
+def to_geojson(solution: Solution) -> str:
+    """A LineString per route and a Point per stop, longitude first."""
+    if not solution.on_globe:
+        raise InputError("GeoJSON needs places on the globe; these stops have no lat and lon (choose json or csv)")
+    features = []
+    for i, route in enumerate(solution.routes):
+        properties: dict[str, Any] = {"route": i + 1, "length": solution.lengths[i], "stops": route}
+        if solution.loads is not None:
+            properties["load"] = solution.loads[i]
+        line = [solution.places[str(stop)] for stop in _line_up(solution, route)]
+        features.append(_feature("LineString", line, properties))
+    if solution.depot is not None:
+        features.append(_feature("Point", solution.places[str(solution.depot)], {"id": solution.depot, "depot": True}))
+    for i, route in enumerate(solution.routes):
+        for position, stop in enumerate(route, 1):
+            features.append(
+                _feature("Point", solution.places[str(stop)], {"id": stop, "route": i + 1, "position": position})
+            )
+    for stop in solution.unvisited:
+        features.append(_feature("Point", solution.places[str(stop)], {"id": stop, "route": None}))
+    return json.dumps({"type": "FeatureCollection", "features": features}, ensure_ascii=False, indent=1) + "\n"
+
+
+def _feature(kind: str, coordinates: Any, properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "Feature", "geometry": {"type": kind, "coordinates": coordinates}, "properties": properties}
+
+
+def to_csv(solution: Solution) -> str:
+    """One line a visit, in driving order; position 0 and the last one of a route are the depot."""
+    columns = ("lon", "lat") if solution.on_globe else ("x", "y")
+    output = io.StringIO()
+    writer = csv.writer(output, lineterminator="\n")
+    writer.writerow(("route", "position", "id", *(columns if solution.places else ())))
+    for i, route in enumerate(solution.routes, 1):
+        visits = _line_up(solution, route) if solution.depot is not None else route
+        for position, stop in enumerate(visits, 0 if solution.depot is not None else 1):
+            writer.writerow((i, position, stop, *solution.places.get(str(stop), ())))
+    return output.getvalue()
+
+
+def to_sol(solution: Solution) -> str:
+    """CVRPLIB: customers numbered from 1 in the order of the file, the depot left out."""
+    if solution.depot is None:
+        raise InputError("a .sol file holds routes from a depot; this is a tour without one (choose json or csv)")
+    lines = [f"Route #{i}: {' '.join(map(str, route))}" for i, route in enumerate(solution.node_routes, 1)]
+    total = solution.length
+    return "\n".join([*lines, f"Cost {int(total) if total == int(total) else total}"]) + "\n"
+
+
+WRITERS: dict[str, Callable[[Solution], str]] = {
+    "json": to_json,
+    "geojson": to_geojson,
+    "csv": to_csv,
+    "sol": to_sol,
+}
+
+
+def write_solution(path: str | Path, solution: Solution, kind: str | None = None) -> None:
+    """Write in the format `kind`, or the one the suffix names; `-` is standard output (JSON unless told)."""
+    to_stdout = str(path) == STDIN
+    name = kind or ("json" if to_stdout else Path(path).suffix.lower().removeprefix("."))
+    if name not in WRITERS:
+        raise InputError(f"{path}: unknown format {name!r} of a solution; the choices are {', '.join(WRITERS)}")
+    text = WRITERS[name](solution)
+    if to_stdout:
+        sys.stdout.write(text)
+        return
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None

@@ -1,0 +1,78 @@
+"""Stops: what a person's file says, in one neutral form that every reader fills."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from routelearn.errors import InputError
+
+MATRIX_STOPS = 8_000  # a matrix of more stops would not fit an ordinary machine's memory twice
+
+
+@dataclass(frozen=True)
+class Stops:
+    """N places in the order of the file, in the units of the file.
+
+    At least one of `xy`, `latlon` and `matrix` is there; `matrix` decides the lengths if it is.
+    """
+
+    source: str  # the file, for messages
+    ids: tuple[str | int, ...]  # as the user wrote them, or 1..N
+    where: tuple[str, ...]  # "line 7", "stop 3": where each stop stands in the source
+    xy: np.ndarray | None = None  # [N, 2] float64
+    latlon: np.ndarray | None = None  # [N, 2] float64, degrees
+    matrix: np.ndarray | None = None  # [N, N] float64, from row to column
+    demand: tuple[Fraction, ...] | None = None
+    prize: np.ndarray | None = None  # [N] float64; expected prize where a real one differs
+    penalty: np.ndarray | None = None  # [N]
+    real_prize: np.ndarray | None = None  # [N]
+    capacity: Fraction | None = None
+    max_length: float | None = None
+    min_prize: float | None = None
+    depot: int | None = None  # index into ids; None = the file names none
+    problem: str | None = None  # where the file says it
+    metric: str = "euclidean"  # how lengths arise: "euclidean", "great-circle", "matrix", or a TSPLIB edge weight type
+
+    def __post_init__(self) -> None:
+        count = len(self.ids)
+        if self.xy is None and self.latlon is None and self.matrix is None:
+            raise InputError(f"{self.source}: no coordinates and no matrix; give x and y, lat and lon, or a matrix")
+        first: dict[str, int] = {}
+        for i, name in enumerate(self.ids):
+            if (other := first.setdefault(str(name), i)) != i:
+                raise InputError(f"{self.at(i)}: the id {str(name)[:40]!r} is already used in {self.where[other]}")
+        if self.matrix is not None and self.matrix.shape != (count, count):
+            rows, columns = self.matrix.shape
+            raise InputError(f"{self.source}: {count} stops, but the matrix has {rows} rows and {columns} columns")
+
+    def at(self, stop: int) -> str:
+        """Where a stop stands, to begin a message with."""
+        return f"{self.source}, {self.where[stop]}"
+
+    def with_matrix(self, matrix: np.ndarray, metric: str = "matrix") -> Stops:
+        return replace(self, matrix=matrix, metric=metric)
+
+
+def checked_matrix(matrix: np.ndarray, source: str) -> np.ndarray:
+    """A square matrix of lengths, from row to column; its diagonal, which no tour uses, becomes 0."""
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or 0 in matrix.shape:
+        raise InputError(f"{source}: the matrix has shape {matrix.shape}; it must have as many columns as rows")
+    if matrix.shape[0] > MATRIX_STOPS:
+        raise InputError(f"{source}: a matrix of {matrix.shape[0]} stops; {MATRIX_STOPS} are the most")
+    matrix = np.array(matrix, dtype=np.float64)
+    np.fill_diagonal(matrix, 0.0)
+    bad = ~(np.isfinite(matrix) & (matrix >= 0))
+    if bad.any():
+        row, column = np.argwhere(bad)[0] + 1
+        raise InputError(f"{source}: row {row}, column {column} of the matrix is negative or not a finite number")
+    return matrix
+
+
+def from_matrix(matrix: np.ndarray, source: str) -> Stops:
+    """Stops that are known by their distances only, numbered from 1."""
+    count = len(matrix)
+    where = tuple(f"row {i}" for i in range(1, count + 1))
+    return Stops(source, tuple(range(1, count + 1)), where, matrix=matrix, metric="matrix")

@@ -1,0 +1,216 @@
+"""TSPLIB files (`.tsp`, `.atsp`, and the orienteering extension `.oplib`): text into sections, sections into Stops.
+
+Written for these files rather than through vrplib, which keeps neither node numbers nor lines and reads
+neither GEO, ATT nor triangles with a diagonal.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from routelearn.data.edge_weights import FROM_COORDINATES, degrees, explicit
+from routelearn.data.numbers import exact, real, shown
+from routelearn.data.stops import MATRIX_STOPS, Stops, checked_matrix
+from routelearn.errors import InputError
+
+TYPES = ("TSP", "ATSP", "CVRP", "OP")
+LIMITING = ("DISTANCE", "SERVICE_TIME")  # rules this program does not know, so a file with them is refused
+_KEYWORD = re.compile(r"[A-Za-z][A-Za-z_0-9]*")
+
+Lines = list[tuple[int, list[str]]]  # line number and its words
+
+
+@dataclass
+class Document:
+    """A file of the TSPLIB family, taken apart."""
+
+    source: str
+    values: dict[str, tuple[int, str]]  # keyword -> line, text
+    sections: dict[str, Lines]
+
+    def value(self, keyword: str) -> str | None:
+        return self.values[keyword][1] if keyword in self.values else None
+
+    def at(self, line: int) -> str:
+        return f"{self.source}, line {line}"
+
+    def by_node(self, section: str, numbers: dict[int, int], width: int) -> list[tuple[int, list[str]]]:
+        """(line, words after the node's number) for every node, in node order; one line a node."""
+        found: dict[int, tuple[int, list[str]]] = {}
+        for line, words in self.sections[section]:
+            if len(words) != width + 1:
+                raise InputError(f"{self.at(line)}: {len(words)} words; {section} has {width + 1} a line")
+            node = node_number(words[0], self.at(line))
+            if node not in numbers:
+                raise InputError(f"{self.at(line)}: node {node} has no coordinates or lies outside DIMENSION")
+            if node in found:
+                raise InputError(f"{self.at(line)}: node {node} again; it stands in line {found[node][0]} too")
+            found[node] = (line, words[1:])
+        missing = next((node for node in numbers if node not in found), None)
+        if missing is not None:
+            raise InputError(f"{self.source}: {section} has no line for node {missing}")
+        return [found[node] for node in numbers]
+
+
+def node_number(word: str, where: str) -> int:
+    if not re.fullmatch(r"\d{1,9}", word, re.ASCII):
+        raise InputError(f"{where}: {shown(word)} is not the number of a node")
+    return int(word)
+
+
+def document(text: str, source: str) -> Document:
+    """Keywords with their values, and sections with their lines, up to EOF."""
+    parts = Document(source, {}, {})
+    section: Lines | None = None
+    for line, content in enumerate(text.splitlines(), 1):
+        head, colon, value = content.partition(":")
+        keyword = head.strip().upper()
+        if not content.strip():
+            continue
+        if not _KEYWORD.fullmatch(keyword):
+            if section is None:
+                raise InputError(f"{source}, line {line}: {shown(content.strip())}; a KEYWORD : value is needed here")
+            section.append((line, content.split()))
+        elif keyword == "EOF":
+            break
+        elif keyword.endswith("_SECTION"):
+            if keyword in parts.sections:
+                raise InputError(f"{source}, line {line}: a second {keyword}")
+            section = parts.sections[keyword] = []
+        elif not colon:
+            raise InputError(f"{source}, line {line}: {shown(content.strip())}; a value after a colon is needed")
+        else:
+            section = None
+            parts.values.setdefault(keyword, (line, value.strip().strip('"').strip()))
+    if not parts.sections:
+        raise InputError(f"{source}: no section; a TSPLIB file has NODE_COORD_SECTION or EDGE_WEIGHT_SECTION")
+    return parts
+
+
+def parse(text: str, source: str, rounded: bool = True) -> Stops:
+    """The nodes of a TSPLIB text, with its own rounded lengths (`rounded=False`: plain Euclidean for EUC_2D)."""
+    return places(document(text, source), rounded)
+
+
+def places(parts: Document, rounded: bool = True) -> Stops:
+    """Node numbers, coordinates and lengths; prizes and the limit of the orienteering extension."""
+    source = parts.source
+    kind = (parts.value("TYPE") or "TSP").split()[0].upper()  # some files name an author after it
+    if kind not in TYPES:
+        raise InputError(f"{source}: TYPE {shown(kind)}; these are read: {', '.join(TYPES)}")
+    limiting = next((keyword for keyword in LIMITING if keyword in parts.values), None)
+    if limiting is not None:
+        raise InputError(f"{parts.at(parts.values[limiting][0])}: {limiting} limits routes; that rule is not supported")
+    numbers, where = _nodes(parts)
+    coordinates = _coordinates(parts, numbers)
+    metric = (parts.value("EDGE_WEIGHT_TYPE") or ("EXPLICIT" if coordinates is None else "EUC_2D")).upper()
+    if metric != "EXPLICIT" and metric not in FROM_COORDINATES:
+        raise InputError(
+            f"{source}: EDGE_WEIGHT_TYPE {shown(metric)}; these are read: EXPLICIT, {', '.join(FROM_COORDINATES)}"
+        )
+    matrix: np.ndarray | None
+    if metric == "EXPLICIT":
+        matrix = _explicit(parts, len(numbers))
+    elif coordinates is None:
+        raise InputError(f"{source}: {metric} needs a NODE_COORD_SECTION")
+    elif metric == "EUC_2D" and not rounded:
+        matrix, metric = None, "euclidean"
+    elif len(numbers) > MATRIX_STOPS:
+        raise InputError(f"{source}: {len(numbers)} nodes; rounded lengths need a matrix, {MATRIX_STOPS} are the most")
+    else:
+        matrix = FROM_COORDINATES[metric](coordinates)
+        np.fill_diagonal(matrix, 0.0)
+    latlon = np.stack([degrees(c) for c in coordinates.T], 1) if metric == "GEO" and coordinates is not None else None
+    depot = _depot(parts, numbers)
+    prize, limit = None, None
+    if "NODE_SCORE_SECTION" in parts.sections:
+        scores = parts.by_node("NODE_SCORE_SECTION", numbers, 1)
+        prize = np.array([real(words[0], parts.at(line), "the score") for line, words in scores])
+        prize[depot or 0] = 0.0  # the depot is visited anyway
+    if "COST_LIMIT" in parts.values:
+        line, word = parts.values["COST_LIMIT"]
+        limit = real(word, parts.at(line), "COST_LIMIT")
+    return Stops(
+        source,
+        tuple(numbers),
+        where,
+        xy=None if metric == "GEO" else coordinates,
+        latlon=latlon,
+        matrix=matrix,
+        prize=prize,
+        max_length=limit,
+        depot=depot,
+        metric=metric,
+    )
+
+
+def _nodes(parts: Document) -> tuple[dict[int, int], tuple[str, ...]]:
+    """{number: index} of the nodes in the order of the file, and the line of each."""
+    count = None
+    if "DIMENSION" in parts.values:
+        line, word = parts.values["DIMENSION"]
+        count = node_number(word, parts.at(line))
+    lines = parts.sections.get("NODE_COORD_SECTION") or parts.sections.get("DISPLAY_DATA_SECTION")
+    if lines is None:
+        if not count:
+            raise InputError(f"{parts.source}: no DIMENSION and no NODE_COORD_SECTION; how many nodes are there?")
+        if count > MATRIX_STOPS:
+            raise InputError(f"{parts.source}: a matrix of {count} nodes; {MATRIX_STOPS} are the most")
+        return {i + 1: i for i in range(count)}, tuple(f"node {i + 1}" for i in range(count))
+    numbers: dict[int, int] = {}
+    for line, words in lines:
+        node = node_number(words[0], parts.at(line))
+        if node in numbers:
+            raise InputError(f"{parts.at(line)}: node {node} a second time")
+        numbers[node] = len(numbers)
+    if count is not None and count != len(numbers):
+        raise InputError(f"{parts.source}: DIMENSION is {count}, but {len(numbers)} nodes have coordinates")
+    return numbers, tuple(f"line {line}" for line, _ in lines)
+
+
+def _coordinates(parts: Document, numbers: dict[int, int]) -> np.ndarray | None:
+    """[N, 2]; a display position serves where the lengths are given."""
+    section = next((s for s in ("NODE_COORD_SECTION", "DISPLAY_DATA_SECTION") if parts.sections.get(s)), None)
+    if section is None:
+        return None
+    rows = parts.by_node(section, numbers, 2)
+    return np.array([[real(word, parts.at(line), "a coordinate") for word in words] for line, words in rows])
+
+
+def _explicit(parts: Document, count: int) -> np.ndarray:
+    lines = parts.sections.get("EDGE_WEIGHT_SECTION")
+    if lines is None:
+        raise InputError(f"{parts.source}: EDGE_WEIGHT_TYPE EXPLICIT needs an EDGE_WEIGHT_SECTION")
+    layout = parts.value("EDGE_WEIGHT_FORMAT")
+    if layout is None:
+        raise InputError(f"{parts.source}: EDGE_WEIGHT_TYPE EXPLICIT needs an EDGE_WEIGHT_FORMAT")
+    values = [real(word, parts.at(line), "an edge weight") for line, words in lines for word in words]
+    matrix = explicit(np.array(values), layout.upper(), count, parts.source)
+    return checked_matrix(matrix, parts.source)
+
+
+def _depot(parts: Document, numbers: dict[int, int]) -> int | None:
+    """The one node of DEPOT_SECTION."""
+    words = [(line, word) for line, words in parts.sections.get("DEPOT_SECTION", []) for word in words]
+    depots = []
+    for line, word in words:
+        if word == "-1":
+            break
+        node = node_number(word, parts.at(line))
+        if node not in numbers:
+            raise InputError(f"{parts.at(line)}: the depot {node} is not a node of the file")
+        depots.append((line, numbers[node]))
+    if len(depots) > 1:
+        raise InputError(f"{parts.at(depots[1][0])}: a second depot; one is supported")
+    return depots[0][1] if depots else None
+
+
+def capacity_of(parts: Document) -> Fraction | None:
+    if "CAPACITY" not in parts.values:
+        return None
+    line, word = parts.values["CAPACITY"]
+    return exact(word, parts.at(line), "CAPACITY")

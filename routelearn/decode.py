@@ -1,0 +1,283 @@
+"""Decoding strategies: how a policy's solutions are drawn and the best one kept. They compose on one S axis.
+
+`greedy`, `sample:1280`, `sample:1280@0.8` (temperature), `multistart:50`, `augment:8`, `beam:10`, and
+products such as `augment:8+sample:16`. Work is cut into chunks that fit a memory budget, and the encoder
+runs once per instance and symmetry however many solutions follow.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from routelearn.compiling import autocast
+from routelearn.errors import InputError
+from routelearn.problems.base import Problem, map_instance, repeat, take
+from routelearn.rollout import Advance, Live, Rolled, Select, advance, begin, finish, greedy, look, sample_at
+
+CHOICES = "greedy, sample:K, sample:K@TEMPERATURE, multistart:K, augment:K, beam:K, joined by +"
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """What a name such as `augment:8+sample:16` stands for."""
+
+    name: str
+    augment: int = 1  # symmetries of the square, then random rotations
+    starts: int = 0  # forced first nodes; 0: the policy chooses
+    samples: int = 0  # draws (per start); 0: greedy
+    temperature: float = 1.0
+    beam: int = 0
+
+    @property
+    def solutions(self) -> int:
+        """Solutions per encoded instance."""
+        return max(1, self.starts) * max(1, self.samples) * max(1, self.beam)
+
+    @property
+    def rollouts(self) -> int:
+        """Solutions per instance, all told."""
+        return self.augment * self.solutions
+
+    @property
+    def select(self) -> Select:
+        return sample_at(self.temperature) if self.samples else greedy
+
+
+def parse(text: str) -> Strategy:
+    """The strategy of that name; an unknown name raises and lists the choices."""
+    parts: dict[str, Any] = {}
+    for part in text.split("+"):
+        match = re.fullmatch(r"(greedy)|(sample|multistart|augment|beam):(\d+)(?:@(\d*\.?\d+))?", part.strip())
+        if match is None or (match[4] and match[2] != "sample"):
+            raise InputError(f"unknown decoding strategy {part.strip()!r}; the choices are {CHOICES}")
+        if match[1]:
+            continue
+        field = {"sample": "samples", "multistart": "starts", "augment": "augment", "beam": "beam"}[match[2]]
+        if field in parts:
+            raise InputError(f"{match[2]} stands twice in {text!r}")
+        parts[field] = int(match[3])
+        if parts[field] < 1:
+            raise InputError(f"{part.strip()!r} asks for {parts[field]}; it must be 1 or more")
+        if match[4]:
+            parts["temperature"] = float(match[4])
+            if parts["temperature"] <= 0:
+                raise InputError(f"the temperature in {part.strip()!r} must be above 0")
+    if "beam" in parts and ("samples" in parts or "starts" in parts):
+        raise InputError(f"{text!r}: a beam keeps the likeliest solutions itself; join it with augment only")
+    return Strategy(text, **parts)
+
+
+def refuse_hindsight(problem: Problem, strategy: Strategy) -> None:
+    """Choosing among solutions by a cost that was hidden while they were built is not a strategy."""
+    if problem.reveals_on_visit and strategy.rollouts > 1:
+        raise InputError(
+            f"{strategy.name!r} keeps the best of {strategy.rollouts} solutions, but {problem.name} reveals its real "
+            "cost only on the way: choosing afterwards is hindsight; use greedy or sample:1"
+        )
+
+
+# ------------------------------------------------------------------------------------------ augmentation
+
+
+def symmetry(xy: Tensor, which: int, turn: float) -> Tensor:
+    """The unit square under one of its 8 symmetries, or turned about its middle by `turn` (radians)."""
+    x, y = xy[..., 0:1], xy[..., 1:2]
+    if which >= 8:
+        x, y = x - 0.5, y - 0.5
+        cos, sin = math.cos(turn), math.sin(turn)
+        return torch.cat((cos * x - sin * y, sin * x + cos * y), -1) + 0.5
+    if which & 4:
+        x, y = y, x
+    return torch.cat((1 - x if which & 1 else x, 1 - y if which & 2 else y), -1)
+
+
+def augmented(features: tuple[Tensor, ...], count: int, seed: int) -> tuple[Tensor, ...]:
+    """Features [B, n, f] -> [B * count, n, f], versions of one instance adjacent; only coordinates change."""
+    if count == 1:
+        return features
+    generator = torch.Generator().manual_seed(seed)
+    turns = (torch.rand(count, generator=generator) * 2 * math.pi).tolist()
+    groups = []
+    for group in features:
+        versions = [
+            torch.cat((symmetry(group[..., :2], i, turns[i]), group[..., 2:]), -1) for i in range(count)
+        ]
+        groups.append(torch.stack(versions, 1).flatten(0, 1))
+    return tuple(groups)
+
+
+# ------------------------------------------------------------------------------------------- beam search
+
+
+def reorder(live: Live, parent: Tensor) -> Live:
+    """The partial solutions that `parent` [B, S] names."""
+
+    def pick(field: Tensor) -> Tensor:
+        index = parent.view(*parent.shape, *([1] * (field.dim() - 2)))
+        return field.gather(1, index.expand(*parent.shape, *field.shape[2:]))
+
+    return Live(map_instance(pick, live.state), tuple(pick(part) for part in live.carry), pick(live.last))
+
+
+def beam_search(problem: Problem, policy: Any, cache: Any, x: Any, width: int) -> Rolled:
+    """Keep the `width` likeliest partial solutions at every step."""
+    live = begin(problem, policy, cache, x, width)
+    total = torch.full(live.last.shape, -math.inf, device=x.xy.device)
+    total[:, 0] = 0
+    tour = torch.empty((*live.last.shape, 0), dtype=torch.long, device=x.xy.device)
+    nodes = x.xy.shape[1]
+    for taken in range(problem.max_steps(x)):
+        if taken >= nodes and bool(problem.done(x, live.state).all()):
+            break
+        logits, carry = policy.step(cache, live.carry, live.last, look(problem, x, live.state))
+        log_prob = logits.log_softmax(-1)
+        score, flat = (total[..., None] + log_prob).flatten(1).topk(width, 1)
+        parent, action = flat // nodes, flat % nodes
+        dead = score == -math.inf  # fewer candidates than the beam is wide: anything legal, never preferred
+        parent = torch.where(dead, 0, parent)
+        live = reorder(Live(live.state, carry, live.last), parent)
+        best = log_prob.argmax(-1).gather(1, parent)
+        action = torch.where(dead, best, action)
+        live = Live(problem.step(x, live.state, action), live.carry, action)
+        tour = torch.cat((tour.gather(1, parent[..., None].expand_as(tour)), action[..., None]), 2)
+        total = score
+    return Rolled(tour, problem.done(x, live.state), total, None, live)
+
+
+# -------------------------------------------------------------------------------------------- the driver
+
+
+class Decoded(NamedTuple):
+    tour: Tensor  # [B, 1, T] the best solution of each instance
+    cost: Tensor  # [B]
+
+
+def memory_budget(device: torch.device) -> int:
+    """Bytes that one chunk may use: a share of what the GPU has free, a cache-friendly amount on a CPU."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0] * 0.25)
+    return 256 * 2**20
+
+
+def row_bytes(policy: Any, nodes: int, solutions: int, element: int) -> int:
+    """A generous estimate of what one encoded instance with its solutions occupies."""
+    width = policy.width
+    encoded = nodes * width * element * 24
+    stepping = solutions * nodes * (element * 4 * getattr(policy, "heads", 2) + 32)
+    recorded = solutions * nodes * 2 * 16
+    return encoded + stepping + recorded
+
+
+@torch.no_grad()
+def decode(
+    problem: Problem,
+    policy: Any,
+    x: Any,
+    strategy: Strategy | str = "greedy",
+    *,
+    seed: int = 0,
+    precision: str = "float32",
+    budget: int | None = None,
+    encode: Callable[..., Any] | None = None,
+    step: Advance = advance,
+    progress: Callable[[int], None] | None = None,
+) -> Decoded:
+    """The best solution of every instance. Same seed, same answer; `progress` hears of instances done."""
+    strategy = parse(strategy) if isinstance(strategy, str) else strategy
+    refuse_hindsight(problem, strategy)
+    device = x.xy.device
+    batch, nodes = x.xy.shape[:2]
+    budget = memory_budget(device) if budget is None else budget
+    element = 2 if precision == "bfloat16" else 4
+    per_instance = strategy.augment * row_bytes(policy, nodes, strategy.solutions, element)
+    chunk = max(1, min(batch, budget // per_instance))
+    # One instance alone may be too much: then its draws are cut as well.
+    pieces = 1
+    if strategy.samples:
+        pieces = min(strategy.samples, max(1, -(-per_instance * chunk // (4 * budget))))
+    parts = []
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        for low in range(0, batch, chunk):
+            part = take(x, slice(low, low + chunk))
+            parts.append(_decode_chunk(problem, policy, part, strategy, seed, precision, pieces, encode, step))
+            if progress is not None:
+                progress(part.xy.shape[0])
+    longest = max(part.tour.shape[2] for part in parts)
+    tours = [pad_tour(part.tour, longest) for part in parts]
+    return Decoded(torch.cat(tours), torch.cat([part.cost for part in parts]))
+
+
+def pad_tour(tour: Tensor, steps: int) -> Tensor:
+    """Repeat the last node, which costs nothing, until the tour [B, S, T] has that many steps."""
+    missing = steps - tour.shape[2]
+    return tour if missing <= 0 else torch.cat((tour, tour[..., -1:].expand(*tour.shape[:2], missing)), 2)
+
+
+def _decode_chunk(
+    problem: Problem,
+    policy: Any,
+    x: Any,
+    strategy: Strategy,
+    seed: int,
+    precision: str,
+    pieces: int,
+    encode: Callable[..., Any] | None,
+    step: Advance,
+) -> Decoded:
+    batch = x.xy.shape[0]
+    many = repeat(x, strategy.augment)
+    with autocast(x.xy.device, precision):
+        features = augmented(problem.features(x), strategy.augment, seed)
+        cache = (policy.encode if encode is None else encode)(features)
+        best: Decoded | None = None
+        for piece in range(pieces):
+            rolled = _roll(problem, policy, cache, many, strategy, pieces, piece, step)
+            cost = problem.cost(many, rolled.tour).masked_fill(~rolled.done, math.inf)
+            found = _best_of(rolled.tour.unflatten(0, (batch, -1)).flatten(1, 2), cost.view(batch, -1))
+            best = found if best is None else _better(best, found)
+    assert best is not None
+    return best
+
+
+def _roll(
+    problem: Problem, policy: Any, cache: Any, x: Any, strategy: Strategy, pieces: int, piece: int, step: Advance
+) -> Rolled:
+    if strategy.beam:
+        return beam_search(problem, policy, cache, x, strategy.beam)
+    draws = max(1, strategy.samples)
+    draws = draws // pieces + (1 if piece < draws % pieces else 0)
+    prefix = None
+    if strategy.starts:
+        prefix = first_nodes(problem, x, strategy.starts).repeat_interleave(draws, 1)[..., None]
+    solutions = max(1, strategy.starts) * draws
+    return finish(problem, policy, cache, x, solutions=solutions, select=strategy.select, prefix=prefix, step=step)
+
+
+def first_nodes(problem: Problem, x: Any, count: int) -> Tensor:
+    """[B, count] legal first nodes, evenly spread; -1 (choose freely) where an instance has fewer."""
+    legal = problem.starts(x)
+    order = legal.int().argsort(1, descending=True, stable=True)[:, :count]  # legal nodes first, in order
+    chosen = torch.where(legal.gather(1, order), order, -1)
+    short = count - chosen.shape[1]
+    return chosen if short <= 0 else torch.nn.functional.pad(chosen, (0, short), value=-1)
+
+
+def _best_of(tours: Tensor, costs: Tensor) -> Decoded:
+    """Tours [B, R, T] and costs [B, R] -> the cheapest of each row."""
+    cost, index = costs.min(1)
+    return Decoded(tours.gather(1, index[:, None, None].expand(-1, 1, tours.shape[2])), cost)
+
+
+def _better(a: Decoded, b: Decoded) -> Decoded:
+    steps = max(a.tour.shape[2], b.tour.shape[2])
+    keep = a.cost <= b.cost
+    tour = torch.where(keep[:, None, None], pad_tour(a.tour, steps), pad_tour(b.tour, steps))
+    return Decoded(tour, torch.where(keep, a.cost, b.cost))

@@ -1,0 +1,81 @@
+"""Several processes, one model: gradients and statistics averaged over the ranks of torchrun."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+
+def start(device: torch.device) -> None:
+    """Join the group that torchrun prepared; alone, nothing happens."""
+    if "WORLD_SIZE" in os.environ and int(os.environ["WORLD_SIZE"]) > 1 and not dist.is_initialized():
+        dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+
+
+def stop() -> None:
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+def rank() -> int:
+    return dist.get_rank() if dist.is_initialized() else 0
+
+
+def world() -> int:
+    return dist.get_world_size() if dist.is_initialized() else 1
+
+
+def average(value: Tensor) -> Tensor:
+    """The mean of a tensor over all ranks."""
+    if world() == 1:
+        return value
+    total = value.clone()
+    dist.all_reduce(total)
+    return total / world()
+
+
+def average_gradients(parameters: Iterable[nn.Parameter]) -> None:
+    """One all-reduce over all gradients together."""
+    if world() == 1:
+        return
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    flat = torch.cat([g.flatten() for g in gradients])
+    dist.all_reduce(flat)
+    flat /= world()
+    offset = 0
+    for gradient in gradients:
+        gradient.copy_(flat[offset : offset + gradient.numel()].view_as(gradient))
+        offset += gradient.numel()
+
+
+def average_buffers(module: nn.Module) -> None:
+    """Running statistics are the mean of what the ranks saw, so that all ranks stay identical."""
+    if world() == 1:
+        return
+    for buffer in module.buffers():
+        if buffer.is_floating_point():
+            dist.all_reduce(buffer)
+            buffer /= world()
+
+
+def broadcast(module: nn.Module) -> None:
+    """Everyone starts from rank 0's parameters and buffers."""
+    if world() == 1:
+        return
+    for tensor in module.state_dict().values():
+        if isinstance(tensor, Tensor):
+            dist.broadcast(tensor, 0)
+
+
+def agree(decision: bool) -> bool:
+    """Rank 0 decides for all, so that rounding on one rank cannot split the run."""
+    if world() == 1:
+        return decision
+    device = "cuda" if dist.get_backend() == "nccl" else "cpu"
+    vote = torch.tensor([float(decision)], device=device)
+    dist.broadcast(vote, 0)
+    return bool(vote.item())

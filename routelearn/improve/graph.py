@@ -1,0 +1,98 @@
+"""Leg lengths and neighbour lists of one instance, and the random numbers of the compiled searches."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+
+EPSILON = 1e-9  # relative to the mean leg: gains below it are rounding
+
+
+class Graph(NamedTuple):
+    """What the searches know of one instance's legs."""
+
+    legs: Floats  # [N, N]: legs[i, j] from i to j
+    back: Floats  # [N, N]: back[i, j] from j to i, so that both ways of a node lie in one row
+    near: Ints  # [N, K]: the K nearest other nodes, nearest first, by the sum of both directions
+    after: Ints  # [N, K]: the K nearest to go to (the same as `near` where legs are symmetric)
+    symmetric: bool
+    epsilon: float  # gains below are rounding
+
+
+@njit(cache=True, nogil=True)
+def nearest(lengths, count):
+    """[N, count]: the nearest other nodes of each row, nearest first, ties by number."""
+    nodes = lengths.shape[0]
+    chosen = np.empty((nodes, count), np.int32)
+    values = np.empty(count)
+    for i in range(nodes):
+        found = 0
+        for j in range(nodes):
+            value = lengths[i, j]
+            if j == i or (found == count and value >= values[count - 1]):
+                continue
+            k = found if found < count else count - 1
+            while k > 0 and values[k - 1] > value:
+                values[k] = values[k - 1]
+                chosen[i, k] = chosen[i, k - 1]
+                k -= 1
+            values[k] = value
+            chosen[i, k] = j
+            found = min(found + 1, count)
+    return chosen
+
+
+@njit(cache=True, nogil=True)
+def euclidean(xy):
+    """[N, N] from coordinates [N, 2]."""
+    nodes = xy.shape[0]
+    legs = np.empty((nodes, nodes))
+    for i in range(nodes):
+        for j in range(nodes):
+            across, up = xy[i, 0] - xy[j, 0], xy[i, 1] - xy[j, 1]
+            legs[i, j] = np.sqrt(across * across + up * up)
+    return legs
+
+
+def graph_of(x: Any, neighbours: int) -> Graph:
+    """The graph of an instance with batch axis 1."""
+    count = min(neighbours, x.xy.shape[1] - 1)
+    if x.distances is None:
+        legs = euclidean(x.xy[0].double().cpu().numpy())
+        near = nearest(legs, count)
+        return Graph(legs, legs, near, near, True, EPSILON * max(float(legs.mean()), 1e-30))
+    legs = np.ascontiguousarray(x.distances[0].double().cpu().numpy())
+    symmetric = bool(np.array_equal(legs, legs.T))
+    back = legs if symmetric else np.ascontiguousarray(legs.T)
+    near = nearest(legs if symmetric else legs + back, count)
+    after = near if symmetric else nearest(legs, count)
+    return Graph(legs, back, near, after, symmetric, EPSILON * max(float(legs.mean()), 1e-30))
+
+
+def random_state(seed: int) -> NDArray[np.uint64]:
+    """The state of the generator below, never 0."""
+    mixed = (seed * 0x9E3779B97F4A7C15 + 0xD1B54A32D192ED03) % 2**64
+    return np.array([mixed or 1], dtype=np.uint64)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def draw(state):
+    """The next 53 random bits as a float in [0, 1) (xorshift64*, Vigna 2016)."""
+    s = state[0]
+    s ^= s >> np.uint64(12)
+    s ^= s << np.uint64(25)
+    s ^= s >> np.uint64(27)
+    state[0] = s
+    return np.float64((s * np.uint64(0x2545F4914F6CDD1D)) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def below(state, count):
+    """A whole number in [0, count)."""
+    return np.int64(draw(state) * count)

@@ -1,0 +1,88 @@
+"""Simple first solutions: nearest neighbour (TSP) and savings (CVRP, SDVRP)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from routelearn.improve.graph import Floats, Ints
+from routelearn.improve.routes import Routes, turn_round
+
+Whole = NDArray[np.int64]
+
+
+@njit(cache=True, nogil=True)
+def nearest_neighbour(legs, near):
+    """[N]: always on to the nearest node not yet visited, from node 0."""
+    nodes = legs.shape[0]
+    tour = np.empty(nodes, np.int32)
+    seen = np.zeros(nodes, np.bool_)
+    at = 0
+    tour[0] = 0
+    seen[0] = True
+    for step in range(1, nodes):
+        choice = -1
+        for k in range(near.shape[1]):
+            if not seen[near[at, k]]:
+                choice = near[at, k]
+                break
+        if choice < 0:
+            shortest = np.inf
+            for v in range(nodes):
+                if not seen[v] and legs[at, v] < shortest:
+                    shortest = legs[at, v]
+                    choice = v
+        tour[step] = choice
+        seen[choice] = True
+        at = choice
+    return tour
+
+
+@njit(cache=True, nogil=True)
+def join_by_savings(pairs, order, symmetric, capacity, routes):
+    """Join routes end to start in the order of the savings, where they fit together in one vehicle."""
+    for k in order:
+        i, j = pairs[k, 0], pairs[k, 1]
+        a, b = routes.route[i], routes.route[j]
+        if a == b or routes.load[a] + routes.load[b] > capacity:
+            continue
+        if symmetric:
+            if routes.last[a] != i and routes.first[a] == i:
+                turn_round(routes, a)
+            if routes.first[b] != j and routes.last[b] == j:
+                turn_round(routes, b)
+        if routes.last[a] != i or routes.first[b] != j:
+            continue
+        routes.succ[i] = j
+        routes.pred[j] = i
+        routes.last[a] = routes.last[b]
+        routes.visits[a] += routes.visits[b]
+        routes.load[a] += routes.load[b]
+        c = j
+        while c != 0:
+            routes.route[c] = a
+            c = routes.succ[c]
+        routes.first[b] = routes.last[b] = routes.visits[b] = routes.load[b] = 0
+
+
+def savings(
+    legs: Floats, near: Ints, symmetric: bool, demand: Whole, capacity: int, served: Ints, routes: Routes
+) -> None:
+    """Clarke and Wright (1964) over pairs of neighbours: fills `routes` (empty before) with the customers served.
+
+    No demand may exceed the capacity.
+    """
+    for r, c in enumerate(served):
+        routes.first[r] = routes.last[r] = c
+        routes.route[c], routes.visits[r] = r, 1
+        routes.amount[c] = routes.load[r] = demand[c]
+    rows = np.repeat(served, near.shape[1])
+    columns = near[served].ravel()
+    keep = (columns != 0) & np.isin(columns, served)
+    if symmetric:
+        keep &= (rows < columns) | ~(near[columns] == rows[:, None]).any(1)
+    pairs = np.stack((rows[keep], columns[keep]), 1).astype(np.int32)
+    saved = legs[pairs[:, 0], 0] + legs[0, pairs[:, 1]] - legs[pairs[:, 0], pairs[:, 1]]
+    order = np.argsort(-saved, kind="stable")
+    join_by_savings(pairs, order[saved[order] > 0], symmetric, capacity, routes)

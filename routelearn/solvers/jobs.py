@@ -1,0 +1,226 @@
+"""One instance as plain numpy arrays, for solvers that take one at a time, and their answers as tours again."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from routelearn.errors import InputError
+
+if TYPE_CHECKING:  # workers read this file too, and start ten times faster without tensors
+    from torch import Tensor
+
+    from routelearn.problems.base import Problem
+
+OP = frozenset({"op-const", "op-unif", "op-dist"})
+BY_HAND = 4  # nodes: smaller instances are enumerated, because many programs refuse or mishandle them
+SLACK = 1e-6  # relative: what fills a limit exactly must fit, however its floats were rounded; `check` allows 1e-5
+
+
+class Answer(NamedTuple):
+    """A tour in the problem's encoding; None where the solver found none."""
+
+    nodes: list[int] | None
+    proved: bool = False  # shown to be optimal
+
+
+NOTHING = Answer(None)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One instance. Small to send: a solver derives the matrix of legs where it runs."""
+
+    family: str  # "tsp", "cvrp", "op" or "pctsp": the three OPs differ in their generators only
+    xy: np.ndarray  # [N, 2] double
+    distances: np.ndarray | None  # [N, N] double
+    demand: np.ndarray | None = None  # [N] whole
+    capacity: int = 0
+    prize: np.ndarray | None = None  # [N] double
+    penalty: np.ndarray | None = None  # [N] double
+    max_length: float = 0.0
+    min_prize: float = 0.0
+
+    @property
+    def nodes(self) -> int:
+        return len(self.xy)
+
+    def legs(self) -> np.ndarray:
+        """[N, N] double, 0 on the diagonal: the instance's own matrix, or the Euclidean one."""
+        if self.distances is None:
+            return np.sqrt(((self.xy[:, None] - self.xy[None]) ** 2).sum(-1))
+        legs = self.distances.copy()
+        np.fill_diagonal(legs, 0.0)
+        return legs
+
+    def symmetric(self) -> bool:
+        return self.distances is None or bool(np.allclose(self.distances, self.distances.T, rtol=1e-7, atol=0))
+
+    def must_visit_all(self) -> bool:
+        """PCTSP: all prizes together are not enough, so nothing may be left out (appendix E.2)."""
+        assert self.prize is not None
+        return float(self.prize.sum()) < self.min_prize * (1 - SLACK)
+
+    def vehicles(self) -> int:
+        """Routes that always suffice: two consecutive bins of a first-fit packing hold more than one load."""
+        assert self.demand is not None
+        return min(self.nodes - 1, 2 * -(-int(self.demand.sum()) // self.capacity) + 1)
+
+
+def jobs_of(problem: Problem, x: Any) -> list[Job]:
+    """B instances (tensors on the CPU) as B jobs."""
+
+    def column(name: str) -> Any:
+        values = getattr(x, name, None)
+        return itertools.repeat(None) if values is None else values.detach().cpu().numpy()
+
+    def double(values: Any) -> Any:
+        return None if values is None else np.asarray(values, dtype=np.float64)
+
+    family = "op" if problem.name in OP else problem.name
+    names = ("xy", "distances", "demand", "capacity", "prize", "penalty", "max_length", "min_prize")
+    rows = zip(*(column(name) for name in names), strict=False)
+    return [
+        Job(
+            family,
+            double(xy),
+            double(distances),
+            demand,
+            int(capacity or 0),
+            double(prize),
+            double(penalty),
+            float(max_length or 0),
+            float(min_prize or 0),
+        )
+        for xy, distances, demand, capacity, prize, penalty, max_length, min_prize in rows
+    ]
+
+
+def tours_of(answers: Sequence[Answer]) -> Tensor:
+    """[B, 1, T] from B answers: padded with the depot; a row without an answer is all -1."""
+    import torch
+
+    steps = max((len(answer.nodes) for answer in answers if answer.nodes is not None), default=1)
+    tours = torch.zeros((len(answers), 1, max(1, steps)), dtype=torch.long)
+    for row, answer in enumerate(answers):
+        if answer.nodes is None:
+            tours[row] = -1
+        else:
+            tours[row, 0, : len(answer.nodes)] = torch.as_tensor(answer.nodes, dtype=torch.long)
+    return tours
+
+
+def require_symmetric(job: Job, solver: str) -> None:
+    if not job.symmetric():
+        raise InputError(f"{solver}: the distance matrix is not symmetric; use pyvrp, ortools or scip")
+
+
+def join(routes: Sequence[Sequence[int]]) -> list[int]:
+    """Routes of customers as one tour, 0 between them."""
+    tour: list[int] = []
+    for route in routes:
+        if route:
+            tour += [*route, 0]
+    return tour[:-1]
+
+
+def split(tour: Sequence[int]) -> list[list[int]]:
+    """The routes of a tour: what stands between the 0s."""
+    groups = itertools.groupby(tour, key=lambda node: node == 0)
+    return [list(nodes) for depot, nodes in groups if not depot]
+
+
+# ---------------------------------------------------------------------------------------------- integers
+
+
+def whole(values: np.ndarray, scale: float) -> np.ndarray:
+    return np.rint(values * scale).astype(np.int64)
+
+
+def unit_scale(values: np.ndarray, largest: float) -> float:
+    """The factor that makes the largest of the values (legs, prizes) `largest`."""
+    top = float(values.max())
+    return largest / top if top > 0 else 1.0
+
+
+def limited_legs(job: Job, limit: int) -> np.ndarray:
+    """OP: legs [N, N] rounded up, scaled so that max_length is `limit`: a tour within it keeps the floats' limit.
+
+    Legs beyond the limit are cut to limit + 1, so the integers stay small.
+    """
+    legs = np.ceil(job.legs() * (limit / job.max_length) * (1 - 1e-12))  # a leg that fits exactly stays so
+    return np.minimum(legs, limit + 1).astype(np.int64)
+
+
+def whole_prizes(job: Job, scale: int = 10**7) -> tuple[np.ndarray, int]:
+    """PCTSP: prizes [N] and the minimum as integers, such that enough of the ones is enough of the others."""
+    assert job.prize is not None
+    factor = scale / max(job.min_prize, float(job.prize.max()))
+    return np.floor(job.prize * factor).astype(np.int64), int(job.min_prize * factor * (1 - SLACK))
+
+
+# --------------------------------------------------------------------------------------- small instances
+
+
+def length(legs: np.ndarray, nodes: Sequence[int]) -> float:
+    """Of the closed tour."""
+    return float(legs[list(nodes), [*nodes[1:], nodes[0]]].sum()) if nodes else 0.0
+
+
+@cache
+def _orders(count: int) -> np.ndarray:
+    return np.array(list(itertools.permutations(range(1, count))), dtype=np.int64).reshape(-1, count - 1)
+
+
+def best_order(legs: np.ndarray) -> list[int]:
+    """TSP by enumeration, for at most 9 nodes."""
+    orders = np.pad(_orders(len(legs)), ((0, 0), (1, 0)))
+    return orders[legs[orders, np.roll(orders, -1, 1)].sum(1).argmin()].tolist()
+
+
+def _candidates(job: Job) -> Iterator[list[int]]:
+    """Every tour there is, in the problem's encoding."""
+    customers = range(1, job.nodes)
+    if job.family == "cvrp":
+        for order in itertools.permutations(customers):
+            for returns in itertools.product((False, True), repeat=len(order) - 1):
+                cuts = [0, *(i + 1 for i, back in enumerate(returns) if back), len(order)]
+                yield join([order[a:b] for a, b in itertools.pairwise(cuts)])
+        return
+    for count in range(job.nodes):
+        for chosen in itertools.permutations(customers, count):
+            yield [*chosen, 0]
+
+
+def feasible_cost(job: Job, legs: np.ndarray, tour: list[int]) -> float | None:
+    total = length(legs, [0, *tour])
+    visited = [node for node in tour if node]
+    if job.family == "cvrp":
+        assert job.demand is not None
+        return None if any(job.demand[route].sum() > job.capacity for route in split(tour)) else total
+    assert job.prize is not None
+    if job.family == "op":
+        return None if total > job.max_length * (1 + SLACK) else -float(job.prize[visited].sum())
+    assert job.penalty is not None
+    enough = float(job.prize[visited].sum()) >= job.min_prize * (1 - SLACK)
+    if not enough and len(visited) < job.nodes - 1:
+        return None
+    return total + float(job.penalty.sum() - job.penalty[visited].sum())
+
+
+def by_hand(job: Job) -> Answer:
+    """The optimum of an instance of at most BY_HAND nodes, by enumeration."""
+    legs = job.legs()
+    if job.family == "tsp":
+        return Answer(best_order(legs), True)
+    best, cost = None, np.inf
+    for tour in _candidates(job):
+        found = feasible_cost(job, legs, tour)
+        if found is not None and found < cost:
+            best, cost = tour, found
+    return Answer(best, True)

@@ -1,0 +1,407 @@
+"""Training: one flat loop. Configuration in, a run directory out that can be resumed as if never stopped."""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from routelearn import checkpoint, distributed, model_file, policies, problems
+from routelearn.baselines import (
+    Baseline,
+    CriticBaseline,
+    ExponentialBaseline,
+    NoBaseline,
+    RolloutBaseline,
+    SharedBaseline,
+)
+from routelearn.compiling import Captured, compiled, resolve_precision
+from routelearn.config import TrainConfig
+from routelearn.decode import decode
+from routelearn.errors import InputError
+from routelearn.policies.base import shape_of
+from routelearn.problems.base import NumpyRng, Problem, take, to_device, to_single
+from routelearn.rollout import advance
+from routelearn.update import Meter, Update, truncated_greedy_costs
+
+Report = Callable[[dict[str, Any]], None]  # hears of every look at the run
+
+
+def train(
+    config: TrainConfig,
+    out: Path,
+    *,
+    device: torch.device,
+    resume: bool = False,
+    warm_start: Path | None = None,
+    reference: dict[int, Tensor] | None = None,
+    deterministic: bool = False,
+    compile: bool | None = None,
+    look_seconds: float = 1.0,
+    save_seconds: float = 60.0,
+    report: Report = lambda row: None,
+) -> dict[str, Any]:
+    """Train until the epochs or the minutes are over (or a signal comes); returns the last report.
+
+    `reference` holds costs of the validation instances per size, to report a gap. `out` receives
+    config.json, metrics.jsonl, checkpoint.pt (the whole state), best.safetensors and last.safetensors.
+    """
+    started = time.monotonic()
+    distributed.start(device)
+    leader = distributed.rank() == 0
+    if deterministic:
+        torch.use_deterministic_algorithms(True)
+    compile = device.type == "cuda" if compile is None else compile
+    precision = resolve_precision(config.precision, device)
+    torch.set_float32_matmul_precision("high" if precision == "bfloat16" else "highest")
+
+    # ------------------------------------------------------------------------------------------- set up
+    problem = problems.get(config.problem)
+    torch.manual_seed(config.seed + 1_000_003 * distributed.rank())
+    policy = policies.build(config.policy, shape_of(problem), config.policy_options()).to(device)
+    if warm_start is not None:
+        load_matching(policy, warm_start)
+    steps = {n: problem.max_steps(problem.sample(NumpyRng(config.seed), 64, n)) for n in config.sizes}
+    baseline = make_baseline(config, problem, policy, steps, precision, device, compile).to(device)
+    distributed.broadcast(policy)
+    learned = [p for p in baseline.parameters() if p.requires_grad]
+    groups = [{"params": list(policy.parameters())}] + ([{"params": learned}] if learned else [])
+    rate = torch.tensor(config.rate, device=device) if device.type == "cuda" else config.rate
+    optimiser = torch.optim.Adam(groups, lr=rate, fused=True, capturable=device.type == "cuda")
+    validation = {n: validation_set(problem, config, n, device) for n in config.sizes}
+    meters, norm_average = {n: Meter(device) for n in config.sizes}, torch.zeros((), device=device)
+
+    step, epoch, elapsed_before, instances = 0, 0, 0.0, 0
+    rate_scale, best_cost, skipped, rollbacks = 1.0, math.inf, 0, 0
+    best_state: dict[str, Any] = {}
+    checkpoint_path = out / "checkpoint.pt"
+    if resume:
+        state = checkpoint.load(checkpoint_path)
+        if TrainConfig.from_dict(json.loads(state["config"])).sizes != config.sizes:
+            raise InputError(f"{checkpoint_path}: was trained on other sizes than {config.sizes}")
+        policy.load_state_dict(state["policy"])
+        baseline.load_state_dict(state["baseline"])
+        optimiser.load_state_dict(state["optimiser"])
+        norm_average.copy_(state["norm_average"])
+        step, epoch, elapsed_before, instances = (state[k] for k in ("step", "epoch", "elapsed", "instances"))
+        rate_scale, best_cost, skipped, rollbacks = (
+            state[k] for k in ("rate_scale", "best_cost", "skipped", "rollbacks")
+        )
+        best_state = state["best"]
+        steps.update(state["rollout_steps"])
+        checkpoint.restore_random_state(state["random"])
+    elif leader:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "config.json").write_text(config.to_json() + "\n")
+        (out / "metrics.jsonl").unlink(missing_ok=True)
+
+    def elapsed() -> float:
+        return elapsed_before + time.monotonic() - started
+
+    def save() -> None:
+        if not leader:
+            return
+        state = {
+            "config": config.to_json(),
+            "policy": policy.state_dict(),
+            "baseline": baseline.state_dict(),
+            "optimiser": optimiser.state_dict(),
+            "norm_average": norm_average,
+            "step": step,
+            "epoch": epoch,
+            "elapsed": elapsed(),
+            "instances": instances,
+            "rate_scale": rate_scale,
+            "best_cost": best_cost,
+            "skipped": skipped,
+            "rollbacks": rollbacks,
+            "best": best_state,
+            "rollout_steps": steps,
+            "random": checkpoint.random_state(),
+        }
+        checkpoint.save(checkpoint_path, state)
+        save_model("last", policy.state_dict())
+        if best_state:
+            save_model("best", best_state["policy"])
+
+    def save_model(name: str, weights: dict[str, Tensor]) -> None:
+        copy = policies.build(config.policy, shape_of(problem), config.policy_options())
+        copy.load_state_dict(weights)
+        card = {
+            "sizes": list(config.sizes),
+            "instances": instances,
+            "minutes": round(elapsed() / 60, 2),
+            "hardware": torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU",
+            "seed": config.seed,
+            "validation_cost": best_cost if name == "best" else None,
+            "config": json.loads(config.to_json()),
+        }
+        model = model_file.Model(copy, config.problem, config.policy, config.policy_options(), card)
+        model_file.save(out / f"{name}.safetensors", model)
+
+    def log(row: dict[str, Any]) -> None:
+        row = {"step": step, "epoch": epoch, "instances": instances, "elapsed": round(elapsed(), 2), **row}
+        if leader:
+            with open(out / "metrics.jsonl", "a") as file:
+                file.write(json.dumps(row) + "\n")
+        report(row)
+
+    stop_signal: list[int] = []
+    handlers = {
+        number: signal.signal(number, lambda received, frame: stop_signal.append(received))
+        for number in (signal.SIGTERM, signal.SIGINT)
+    }
+    pool = torch.cuda.graph_pool_handle() if device.type == "cuda" else None
+    updates: dict[tuple[int, int, str], Captured] = {}  # one captured step per size, rollout length and phase
+
+    # --------------------------------------------------------------------------------------------- loop
+    # Between two looks at the device the host only launches; on a CPU there is nothing to wait for.
+    stride = 20 if device.type == "cuda" else 1
+    limit = config.minutes * 60 if config.minutes else math.inf
+    last_save = last_report = time.monotonic()
+    tally, longest = Tally(), dict.fromkeys(config.sizes, 0)
+    row: dict[str, Any] = {}
+    try:
+        while epoch < config.epochs and elapsed() < limit and not stop_signal:
+            progress = max(step / (config.epochs * config.epoch_steps), elapsed() / limit)
+            now = rate_scale * scheduled_rate(config, step, epoch, progress)
+            set_rate(optimiser, now)
+            for _ in range(min(stride, config.epoch_steps - step % config.epoch_steps)):
+                size = config.sizes[step % len(config.sizes)]
+                key = (size, steps[size], baseline.phase(epoch))
+                if key not in updates:
+                    updates = {k: v for k, v in updates.items() if k[1] == steps[k[0]] and k[2] == key[2]}
+                    update = Update(
+                        problem, policy, baseline, optimiser, config, size=size, steps=steps[size], device=device,
+                        precision=precision, meter=meters[size], norm_average=norm_average, compile=compile,
+                    )  # fmt: skip
+                    updates[key] = Captured(update, device, pool)
+                updates[key]()
+                step += 1
+                instances += config.batch_of(size) * distributed.world()
+
+            for n, meter in meters.items():
+                read = meter.read()  # waits for the device
+                tally.add(read, config.batch_of(n) * distributed.world())
+                skipped += int(read["skipped"])
+                longest[n] = max(longest[n], int(read["longest"]))
+                if distributed.agree(read["unfinished"] > 0):
+                    tally.notes.append(f"a rollout of n = {n} did not finish in {steps[n]} steps, now {longer(steps[n])}")
+                    steps[n] = longer(steps[n])
+
+            end_of_epoch = step % config.epoch_steps == 0
+            if end_of_epoch:
+                costs = {n: validate(problem, policy, x, precision) for n, x in validation.items()}
+                total = sum(float(cost.mean()) for cost in costs.values())
+                tally.validation = {str(n): float(cost.mean()) for n, cost in costs.items()}
+                tally.gap = {str(n): gap(costs[n], reference[n]) for n in costs if n in (reference or {})}
+                tally.notes.append(baseline.end_epoch(policy, epoch))
+                epoch += 1
+                if total < best_cost:
+                    best_cost = total
+                    best_state = clone(
+                        {k: v.state_dict() for k, v in (("policy", policy), ("optimiser", optimiser), ("baseline", baseline))}
+                    )
+                elif not total <= best_cost + config.rollback * abs(best_cost):
+                    policy.load_state_dict(best_state["policy"])
+                    restore_optimiser(optimiser, best_state["optimiser"])
+                    baseline.load_state_dict(best_state["baseline"])
+                    rate_scale, rollbacks = rate_scale / 2, rollbacks + 1
+                    norm_average.zero_()
+                    tally.notes.append(f"validation left its best by over {config.rollback:.0%}: back to it, half the rate")
+                if epoch == 1 or epoch % 5 == 0:
+                    steps = {n: shorter(steps[n], longest[n]) for n in steps}
+                    longest = dict.fromkeys(config.sizes, 0)
+            if end_of_epoch or time.monotonic() - last_report > look_seconds:
+                row = {"rate": now, "progress": progress, "skipped": skipped, **tally.row(time.monotonic() - last_report)}
+                log(row)
+                tally, last_report = Tally(), time.monotonic()
+            if time.monotonic() - last_save > save_seconds:
+                save()
+                last_save = time.monotonic()
+        save()
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+    # ---------------------------------------------------------------------------------------------- end
+    costs = {n: validate(problem, policy, x, precision) for n, x in validation.items()}
+    total = sum(float(cost.mean()) for cost in costs.values())
+    if leader and total < best_cost:
+        best_cost = total
+        save_model("best", policy.state_dict())
+    row["validation"] = {str(n): float(cost.mean()) for n, cost in costs.items()}
+    row["gap"] = {str(n): gap(costs[n], reference[n]) for n in costs if n in (reference or {})}
+    log(row)
+    distributed.stop()
+    return {"step": step, "instances": instances, "elapsed": elapsed(), "stopped": bool(stop_signal), **row}
+
+
+# ------------------------------------------------------------------------------------------------ pieces
+
+
+class Tally:
+    """What happened since the last line of the log."""
+
+    def __init__(self) -> None:
+        self.sums: dict[str, float] = {}
+        self.instances = 0.0
+        self.notes: list[str | None] = []
+        self.validation: dict[str, float] = {}
+        self.gap: dict[str, float] = {}
+
+    def add(self, read: dict[str, float], batch: int) -> None:
+        self.instances += read["steps"] * batch
+        for name in ("cost", "value", "gradient_norm", "mismatch"):
+            self.sums[name] = self.sums.get(name, 0.0) + read[name] * (read["steps"] - read["skipped"])
+        self.sums["applied"] = self.sums.get("applied", 0.0) + read["steps"] - read["skipped"]
+
+    def row(self, seconds: float) -> dict[str, Any]:
+        applied = max(1.0, self.sums.get("applied", 0.0))
+        row: dict[str, Any] = {name: self.sums.get(name, 0.0) / applied for name in ("cost", "value")}
+        row |= {name: self.sums.get(name, 0.0) / applied for name in ("gradient_norm", "mismatch")}
+        row["instances_per_second"] = self.instances / max(seconds, 1e-9)
+        if self.validation:
+            row["validation"], row["gap"] = self.validation, self.gap
+        notes = "; ".join(note for note in self.notes if note)
+        return row | ({"note": notes} if notes else {})
+
+
+def make_baseline(
+    config: TrainConfig,
+    problem: Problem,
+    policy: Any,
+    steps: dict[int, int],
+    precision: str,
+    device: torch.device,
+    compile: bool,
+) -> Baseline:
+    """The baseline that the configuration names."""
+    if config.baseline == "none":
+        return NoBaseline()
+    if config.baseline == "exponential":
+        return ExponentialBaseline(config.beta)
+    if config.baseline == "shared":
+        return SharedBaseline()
+    if config.baseline == "critic":
+        recurrent = config.policy == "pointer"
+        return CriticBaseline(problem.feature_dims, config.width, config.heads, config.hidden, config.norm, recurrent)
+
+    customers = 1 if problem.has_depot else 0
+    step = compiled(advance, device) if compile and policy.compiles else advance
+
+    encoders: dict[int, Any] = {}
+
+    def rollout_costs(frozen: Any, x: Any) -> Tensor:
+        if id(frozen) not in encoders:
+            encoders[id(frozen)] = compiled(frozen.encode, device) if compile and frozen.compiles else frozen.encode
+        bound = steps[x.xy.shape[1] - customers]
+        return truncated_greedy_costs(problem, frozen, x, bound, encode=encoders[id(frozen)], step=step)
+
+    def evaluate_costs(candidate: Any, x: Any) -> Tensor:
+        return validate(problem, candidate, x, precision)[:, None]
+
+    def draw(which: int) -> list[Any]:
+        share = -(-config.evaluation_instances // len(config.sizes))
+        seed = (config.seed + 7_919 * (which + 1)) % 2**32
+        return [to_device(to_single(problem.sample(NumpyRng(seed), share, n)), device) for n in config.sizes]
+
+    return RolloutBaseline(
+        policy,
+        rollout_costs,
+        evaluate_costs,
+        draw,
+        beta=config.beta,
+        warmup_epochs=config.warmup_epochs,
+        significance=config.significance,
+    )
+
+
+def scheduled_rate(config: TrainConfig, step: int, epoch: int, progress: float) -> float:
+    """The learning rate now; `progress` runs from 0 to 1 over the whole run."""
+    rate = config.rate
+    falling = min(1.0, max(0.0, (progress - config.hold) / max(1e-9, 1 - config.hold)))
+    if config.schedule == "decay":
+        rate *= config.decay**epoch
+    elif config.schedule == "linear":
+        rate *= 1 - falling
+    elif config.schedule == "cosine":
+        rate *= 0.5 * (1 + math.cos(math.pi * falling))
+    return rate * min(1.0, (step + 1) / config.ramp_steps) if config.ramp_steps else rate
+
+
+def set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
+    """In place where the rate is a tensor: a captured graph reads that very tensor."""
+    for group in optimiser.param_groups:
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(rate)
+        else:
+            group["lr"] = rate
+
+
+def restore_optimiser(optimiser: torch.optim.Optimizer, saved: dict[str, Any]) -> None:
+    """Copy a state into the optimiser's own tensors; loading it would put others in their place."""
+    own = optimiser.state_dict()["state"]
+    for index, state in saved["state"].items():
+        for name, value in state.items():
+            own[index][name].copy_(value)
+
+
+def clone(state: Any) -> Any:
+    """A deep copy of nested state with its tensors detached."""
+    if isinstance(state, Tensor):
+        return state.detach().clone()
+    if isinstance(state, dict):
+        return {key: clone(value) for key, value in state.items()}
+    return [clone(value) for value in state] if isinstance(state, list | tuple) else state
+
+
+def longer(steps: int) -> int:
+    """The next longer rollout to allow."""
+    return steps + max(4, steps // 5)
+
+
+def shorter(steps: int, longest: int) -> int:
+    """A shorter rollout, if what was needed leaves a tenth unused even with a margin."""
+    wanted = (int(longest * 1.06) + 2 + 3) // 4 * 4
+    return wanted if 0 < longest and wanted <= 0.9 * steps else steps
+
+
+def validation_set(problem: Problem, config: TrainConfig, n: int, device: torch.device) -> Any:
+    """The first instances of the paper's validation set (its draws are made for 10,000 at once)."""
+    count = max(10_000, config.validation_instances)
+    x = to_single(problem.sample(NumpyRng(config.validation_seed), count, n))
+    return to_device(take(x, slice(0, config.validation_instances)), device)
+
+
+def validate(problem: Problem, policy: Any, x: Any, precision: str) -> Tensor:
+    """Greedy costs [B] in evaluation mode; the policy's mode is put back."""
+    training = policy.training
+    policy.eval()
+    try:
+        return decode(problem, policy, x, "greedy", precision=precision).cost
+    finally:
+        policy.train(training)
+
+
+def gap(cost: Tensor, reference: Tensor) -> float:
+    """Mean relative difference to the reference, paired."""
+    count = min(len(cost), len(reference))
+    return float((cost[:count].cpu().double().mean() / reference[:count].double().mean()) - 1)
+
+
+def load_matching(policy: Any, path: Path) -> None:
+    """Start from another model: parameters of the same name and shape are taken, the rest stay fresh."""
+    theirs = model_file.load(path).policy.state_dict()
+    own = policy.state_dict()
+    shared = {name: value for name, value in theirs.items() if name in own and own[name].shape == value.shape}
+    if len(shared) < len(own) // 2:
+        raise InputError(f"{path}: only {len(shared)} of {len(own)} parameters fit this policy; is it of the same width?")
+    policy.load_state_dict({**own, **shared})

@@ -1,0 +1,165 @@
+"""One training step: two passes over one trajectory (eq. 9).
+
+First roll out without gradients and record what the policy saw; then score all recorded steps at once
+with gradients. The second pass is as parallel as the first is sequential, and its gradient is exactly that
+of decoding under autograd. Nothing here reads a tensor on the host, so the whole step can be one CUDA graph.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from routelearn import distributed
+from routelearn.baselines.base import Baseline
+from routelearn.compiling import autocast, beside, compiled, rejoin
+from routelearn.config import TrainConfig
+from routelearn.problems.base import DeviceRng, Problem, Rng
+from routelearn.rollout import advance, greedy, rollout, sample
+
+
+class Meter:
+    """Sums on the device over the steps since the last look; one host synchronisation a look."""
+
+    NAMES = ("steps", "cost", "value", "gradient_norm", "mismatch", "skipped", "unfinished", "longest")
+
+    def __init__(self, device: torch.device):
+        self.sums = torch.zeros(len(self.NAMES), device=device, dtype=torch.float64)
+
+    def add(self, **values: Tensor) -> None:
+        fresh = torch.stack([values[name].double() for name in self.NAMES[1:-1]])
+        self.sums[0] += 1
+        self.sums[1:-1] += fresh
+        self.sums[-1] = torch.maximum(self.sums[-1], values["longest"].double())
+
+    def read(self) -> dict[str, float]:
+        """Means per step (skipped and unfinished: counts; longest: maximum), then start over."""
+        read = dict(zip(self.NAMES, self.sums.tolist(), strict=True))
+        self.sums.zero_()
+        for name in ("cost", "value", "gradient_norm", "mismatch"):
+            read[name] /= max(1, read["steps"] - read["skipped"])
+        return read
+
+
+def reinforce_loss(cost: Tensor, value: Tensor, log_prob: Tensor) -> Tensor:
+    """Eq. 9 as a loss: mean of (L - b) log p, all [B, S]."""
+    return ((cost - value) * log_prob).mean()
+
+
+def preference_loss(cost: Tensor, log_prob: Tensor, scale: float) -> Tensor:
+    """Prefer the better of every pair of an instance's solutions (Bradley-Terry; Pan et al. 2025), [B, S] each."""
+    gap = scale * (log_prob[:, :, None] - log_prob[:, None])  # [B, S, S]
+    better = cost[:, :, None] < cost[:, None]
+    return -(F.logsigmoid(gap) * better).sum((1, 2)).mean() / log_prob.shape[1]
+
+
+def forced_starts(problem: Problem, x: Any, solutions: int) -> Tensor:
+    """[B, S, 1]: different legal first nodes, drawn at random for every instance."""
+    legal = problem.starts(x)
+    keys = torch.rand(legal.shape, device=legal.device).masked_fill(~legal, -1)
+    return keys.topk(solutions, dim=1).indices[..., None]
+
+
+class Update:
+    """The step for one size and one bound on the number of steps of a rollout."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        policy: Any,
+        baseline: Baseline,
+        optimiser: torch.optim.Adam,
+        config: TrainConfig,
+        *,
+        size: int,
+        steps: int,
+        precision: str,
+        device: torch.device,
+        meter: Meter,
+        norm_average: Tensor,
+        compile: bool,
+        rng: Rng | None = None,
+    ):
+        self.problem, self.policy, self.baseline, self.optimiser = problem, policy, baseline, optimiser
+        self.config, self.size, self.steps, self.precision, self.device = config, size, steps, precision, device
+        self.meter, self.norm_average = meter, norm_average
+        self.rng = DeviceRng(device) if rng is None else rng
+        self.parameters = [p for group in optimiser.param_groups for p in group["params"]]
+        self.batch = config.batch_of(size)
+        self.side = torch.cuda.Stream(device) if device.type == "cuda" else None
+        compiles = compile and policy.compiles
+        self.encode = compiled(policy.encode, device) if compiles else policy.encode
+        self.advance = compiled(advance, device) if compiles else advance
+        self.cost = compiled(problem.cost, device) if compile else problem.cost
+
+    def __call__(self) -> None:
+        config, problem, policy = self.config, self.problem, self.policy
+        self.optimiser.zero_grad()
+        x = problem.sample(self.rng, self.batch, self.size)
+        features = problem.features(x)
+        with autocast(self.device, self.precision):
+            with beside(self.device, self.side):
+                prepared = self.baseline.prepare(x, features)
+            cache = self.encode(features)
+            with torch.no_grad():
+                rolled = rollout(
+                    problem,
+                    policy,
+                    type(cache)(*(field.detach() for field in cache)),
+                    x,
+                    solutions=config.solutions,
+                    steps=self.steps,
+                    select=sample,
+                    prefix=forced_starts(problem, x, config.solutions) if config.multistart else None,
+                    record=True,
+                    step=self.advance,
+                )
+                cost = self.cost(x, rolled.tour)
+            rejoin(self.device, self.side)
+            assert rolled.trajectory is not None
+            log_prob = policy.score(cache, rolled.trajectory).sum(-1)
+        value = self.baseline.value(prepared, cost)
+        if config.loss == "preference":
+            loss = preference_loss(cost, log_prob, config.preference_scale)
+        else:
+            loss = reinforce_loss(cost, value, log_prob)
+        learned = self.baseline.loss(prepared, cost)
+        (loss if learned is None else loss + learned).backward()
+        distributed.average_gradients(self.parameters)
+        # An instance cut short looks cheap and would be rewarded; neither it nor a wild step is applied.
+        unfinished = ~(rolled.done.all() & value.isfinite().all())
+        norm = nn.utils.clip_grad_norm_(self.parameters, config.gradient_norm)
+        usual = self.norm_average  # 0 until the first step
+        wild = ~norm.isfinite() | ((norm > config.explosion * usual) & (usual > 0))
+        skip = distributed.average((unfinished | wild).float()) > 0
+        calm = torch.where(wild, usual, norm)
+        usual.copy_(torch.where(usual > 0, usual.lerp(calm, 0.01), calm))
+        self.optimiser.found_inf = skip.float()  # type: ignore[attr-defined]  # the fused kernel then changes nothing
+        self.optimiser.step()
+        distributed.average_buffers(policy)
+        with torch.no_grad():
+            keep = (~skip).double()
+            change = (rolled.tour[..., 1:] != rolled.tour[..., :-1]).flatten(0, 1).any(0)
+            longest = (change * torch.arange(2, self.steps + 1, device=self.device)).amax()
+            self.meter.add(
+                cost=cost.mean().nan_to_num() * keep,
+                value=value.mean().nan_to_num(posinf=0) * keep,
+                gradient_norm=norm.nan_to_num(posinf=0) * keep,
+                mismatch=(log_prob.detach() - rolled.log_prob).abs().mean().nan_to_num() * keep,
+                skipped=skip,
+                unfinished=unfinished,
+                longest=longest,
+            )
+
+
+def truncated_greedy_costs(
+    problem: Problem, policy: Any, x: Any, steps: int, *, encode: Any = None, step: Any = advance
+) -> Tensor:
+    """Greedy costs [B, 1] within a fixed number of steps; infinite where a solution did not finish."""
+    with torch.no_grad():
+        cache = (policy.encode if encode is None else encode)(problem.features(x))
+        rolled = rollout(problem, policy, cache, x, steps=steps, select=greedy, step=step)
+        return torch.where(rolled.done, problem.cost(x, rolled.tour), torch.inf)

@@ -1,0 +1,81 @@
+"""CSV of stops: the spellings people use are read, and mistakes are named with their line."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from routelearn.data.csv_file import parse
+from routelearn.errors import InputError
+
+
+def test_plain_coordinates_get_numbers_as_ids():
+    stops = parse("x,y\n0,1\n2.5,-3e1\n", "stops.csv")
+    assert stops.ids == (1, 2)
+    assert stops.where == ("line 2", "line 3")
+    assert stops.metric == "euclidean"
+    np.testing.assert_array_equal(stops.xy, [[0, 1], [2.5, -30]])
+    assert stops.depot is None
+
+
+@pytest.mark.parametrize("names", ["lat,lon", "lat,lng", "Latitude,Longitude", " LAT , Long "])
+def test_the_names_of_degrees(names):
+    stops = parse(f"{names}\n52.1,4.3\n52.2,4.4\n", "stops.csv")
+    assert stops.metric == "great-circle"
+    np.testing.assert_array_equal(stops.latlon, [[52.1, 4.3], [52.2, 4.4]])
+
+
+def test_a_spreadsheet_with_semicolons_decimal_commas_quotes_and_line_ends():
+    text = 'ID;X;Y;Demand;Depot;Remark\r\n"the ""hub""";0,5;1;;1;\r\n'
+    text += '"b; c";2,25;3;0,1;;"two\r\nlines"\r\n\r\nd;4;5;7;0;\r\n'
+    stops = parse(text, "stops.csv")
+    assert stops.ids == ('the "hub"', "b; c", "d")
+    assert stops.where == ("line 2", "line 3", "line 6")
+    np.testing.assert_array_equal(stops.xy, [[0.5, 1], [2.25, 3], [4, 5]])
+    assert stops.demand == (0, Fraction(1, 10), 7)
+    assert stops.depot == 0
+
+
+def test_tabs_and_every_column():
+    text = "id\tx\ty\tprize\tpenalty\treal_prize\tdepot\na\t1\t2\t3\t4\t5\tno\nb\t1\t2\t0\t0\t0\tyes\n"
+    stops = parse(text, "stops.tsv")
+    assert stops.depot == 1
+    for column, value in (("prize", 3), ("penalty", 4), ("real_prize", 5)):
+        assert getattr(stops, column).tolist() == [value, 0]
+
+
+BROKEN = {
+    "no header": ("1,2\n3,4\n", "line 1: no header"),
+    "delimiters only": (";;\n;\n", "line 1: no header"),
+    "other header": ("street,city\na,b\n", "line 1: no header.*x,y"),
+    "no stops": ("x,y\n", "a header but no stops"),
+    "only x": ("x,demand\n1,2\n", "a column x but no y"),
+    "no place": ("id,demand\na,2\n", "no coordinates; name them x and y, or lat and lon"),
+    "both": ("x,y,lat,lon\n1,2,3,4\n", "both x, y and lat, lon"),
+    "text": ("x,y\n1,2\n3,here\n", "line 3: y is 'here', not a number"),
+    "nan": ("x,y\n1,nan\n", "line 2: y is 'nan', not a finite number"),
+    "infinity": ("x,y\n1,-inf\n", "line 2: y is '-inf', not a finite number"),
+    "overflow": ("x,y\n1,1e400\n", r"line 2: y is larger than 1e\+15"),
+    "underscore": ("x,y\n1,1_000\n", "'1_000', not a number"),
+    "missing cell": ("x,y\n1,\n", "line 2: no y"),
+    "missing demand": ("x,y,demand\n1,2,\n3,4,5\n6,7,\n", "line 4: no demand"),
+    "ragged": ("x,y\n1,2\n\n3\n", "line 4: 1 cells; the header names 2 columns"),
+    "too many": ("x,y\n1,2,3\n", "line 2: 3 cells"),
+    "same id": ("id,x,y\na,1,2\nb,3,4\na,5,6\n", "line 4: the id 'a' is already used in line 2"),
+    "missing id": ("id,x,y\na,1,2\n,3,4\n", "line 3: no id"),
+    "same column": ("x,y,x\n1,2,3\n", "two columns are named 'x'"),
+    "typing slip": ("x,y,demnad\n1,2,3\n", "'demnad' is not known; did you mean 'demand'"),
+    "two depots": ("x,y,depot\n1,2,1\n3,4,1\n", "line 3: a second depot; the first is in line 2"),
+    "odd depot": ("x,y,depot\n1,2,maybe\n", "depot is 'maybe'; write 1"),
+    "swapped": ("lat,lon\n4.3,52.1\n152.1,4.3\n", "line 3: latitude 152.1, longitude 4.3"),
+    "open quote": ('x,y\n1,"2\n3,4\n', "line 2: not CSV"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_mistake_is_named_with_its_line(case):
+    text, message = BROKEN[case]
+    with pytest.raises(InputError, match=message) as caught:
+        parse(text, "stops.csv")
+    assert str(caught.value).startswith("stops.csv")
+    assert "\n" not in str(caught.value)

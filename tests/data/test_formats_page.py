@@ -1,0 +1,37 @@
+"""The examples of docs/formats.md work as written."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from routelearn.data import read_stops, to_instance
+
+PAGE = Path(__file__).parents[2] / "docs" / "formats.md"
+BLOCKS = re.findall(r"```(\w*)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+
+
+def test_the_csv_and_json_examples_are_read_and_converted(tmp_path):
+    csv_block = next(text for kind, text in BLOCKS if kind == "")
+    json_block = next(text for kind, text in BLOCKS if kind == "json")
+    (tmp_path / "a.csv").write_text(csv_block)
+    (tmp_path / "a.json").write_text(json_block)
+    [from_csv], [from_json] = read_stops(tmp_path / "a.csv"), read_stops(tmp_path / "a.json")
+    assert to_instance(from_csv, capacity=10).scale.ids == ("warehouse", "A-17")
+    converted = to_instance(from_json)
+    assert (converted.problem.name, converted.scale.ids) == ("cvrp", ("depot", "A-17", "B"))
+    assert converted.referee.demand.tolist() == [[0, 5, 8]]
+    assert converted.referee.capacity.tolist() == [20]
+
+
+def test_the_python_example_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names: dict = {}
+    exec(next(text for kind, text in BLOCKS if kind == "python"), names)
+    assert names["name"] == "cvrp"
+    assert names["x"].xy.shape == (1000, 51, 2)
+
+
+@pytest.mark.parametrize("name", ["lat", "lon", "demand", "prize", "penalty", "real_prize", "depot", "id"])
+def test_every_column_is_documented(name):
+    assert f"`{name}`" in PAGE.read_text(encoding="utf-8")

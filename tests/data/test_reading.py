@@ -1,0 +1,266 @@
+"""Files, folders, globs and standard input; sizes and encodings; and nothing but InputError from any bytes."""
+
+import io
+import json
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from routelearn.data import csv_file, cvrplib, json_file, matrix_file, npz, read_stops, to_instance, tsplib
+from routelearn.data.files import decode
+from routelearn.data.generate import generate
+from routelearn.data.reading import from_npz, sniff
+from routelearn.errors import InputError
+from routelearn.problems import PROBLEMS
+
+CSV = "id,x,y,demand,depot\nhub,0,0,0,1\na,1.5,2,3,0\nb,4,5,6,0\n"
+JSON = '{"capacity": 9, "stops": [{"x": 0, "y": 0, "demand": 0}, {"x": 1, "y": 2.5, "demand": 3}]}'
+GEOJSON = json.dumps(
+    {
+        "type": "FeatureCollection",
+        "features": [
+            {"type": "Feature", "id": i, "geometry": {"type": "Point", "coordinates": [i, 50 + i]}, "properties": {}}
+            for i in range(3)
+        ],
+    }
+)
+TSP = "NAME : a\nTYPE : TSP\nDIMENSION : 3\nEDGE_WEIGHT_TYPE : GEO\nNODE_COORD_SECTION\n1 0 0\n2 3.2 4\n3 6 0\nEOF\n"
+EXPLICIT = (
+    "TYPE : TSP\nDIMENSION : 3\nEDGE_WEIGHT_TYPE : EXPLICIT\nEDGE_WEIGHT_FORMAT : UPPER_ROW\n"
+    "EDGE_WEIGHT_SECTION\n1 2\n3\nEOF\n"
+)
+VRP = (
+    "TYPE : CVRP\nDIMENSION : 3\nCAPACITY : 9\nEDGE_WEIGHT_TYPE : EUC_2D\nNODE_COORD_SECTION\n1 0 0\n2 3 4\n3 6 0\n"
+    "DEMAND_SECTION\n1 0\n2 4\n3 5\nDEPOT_SECTION\n1\n-1\nEOF\n"
+)
+MATRIX = "0,1,2.5\n3,0,4\n5,6,0\n"
+EXAMPLES = {"csv": CSV, "json": JSON, "geojson": GEOJSON, "tsp": TSP, "explicit.tsp": EXPLICIT, "vrp": VRP}
+
+
+@pytest.mark.parametrize("kind", EXAMPLES)
+def test_the_suffix_and_the_content_lead_to_the_same_stops(kind, tmp_path, monkeypatch):
+    text = EXAMPLES[kind]
+    (tmp_path / f"a.{kind}").write_text(text)
+    (tmp_path / "a.txt").write_text(text)
+    [by_suffix] = read_stops(tmp_path / f"a.{kind}")
+    [by_content] = read_stops(tmp_path / "a.txt")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    [piped] = read_stops("-")
+    assert by_suffix.ids == by_content.ids == piped.ids
+    assert by_suffix.metric == by_content.metric == piped.metric
+    assert by_suffix.demand == by_content.demand == piped.demand
+    assert piped.source == "standard input"
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_an_npz_gives_every_instance_as_stops(name, tmp_path, monkeypatch):
+    x = generate(name, 6, 3, seed=8)
+    npz.save(tmp_path / "set.npz", name, x)
+    found = read_stops(tmp_path / "set.npz")
+    assert len(found) == 3
+    for row, stops in enumerate(found):
+        converted = to_instance(stops)
+        assert converted.problem.name == name
+        for field, before, after in zip(x._fields, x, converted.referee, strict=True):
+            assert (before is None) == (after is None), field
+            if before is not None:
+                assert np.array_equal(before[row].double().numpy(), after[0].double().numpy())
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO((tmp_path / "set.npz").read_bytes())))
+    assert len(read_stops("-")) == 3
+
+
+def test_folders_and_globs_are_read_in_order_of_name(tmp_path):
+    (tmp_path / "b.csv").write_text(CSV)
+    (tmp_path / "a.tsp").write_text(TSP)
+    (tmp_path / "notes.md").write_text("nothing to read")
+    names = [stops.source for stops in read_stops(tmp_path)]
+    assert names == [str(tmp_path / "a.tsp"), str(tmp_path / "b.csv")]
+    assert [stops.source for stops in read_stops(str(tmp_path / "*.csv"))] == names[1:]
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="no file in this folder"):
+        read_stops(tmp_path / "empty")
+    with pytest.raises(InputError, match="no file matches"):
+        read_stops(str(tmp_path / "*.vrp"))
+
+
+MATRICES = (
+    MATRIX,
+    MATRIX.replace(",", ";"),
+    MATRIX.replace(",", " \t "),
+    MATRIX.replace(",", "  "),
+    MATRIX.replace("\n", ",\n"),
+    "[[0, 1, 2.5], [3, 0, 4], [5, 6, 0]]",
+    '{"matrix": [[7, 1, 2.5], [3, 7, 4], [5, 6, 7]]}',
+)
+
+
+@pytest.mark.parametrize("text", MATRICES)
+def test_a_matrix_replaces_the_lengths_or_stands_alone(text, tmp_path):
+    (tmp_path / "m.csv").write_text(text)
+    (tmp_path / "a.csv").write_text(CSV)
+    [stops] = read_stops(tmp_path / "a.csv", matrix=tmp_path / "m.csv")
+    assert stops.matrix.tolist() == [[0, 1, 2.5], [3, 0, 4], [5, 6, 0]]
+    assert stops.xy is not None
+    assert stops.metric == "matrix"
+    [alone] = read_stops(None, matrix=tmp_path / "m.csv")
+    assert alone.ids == (1, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("0,1\n2\n", "line 2: 1 numbers; a matrix of 2 rows"),
+        ("0,1\n2,x\n", "line 2: column 2 is 'x', not a number"),
+        ("0,1\n-2,0\n", "row 2, column 1 of the matrix is negative"),
+        ("0,1\n2,0\n", "3 stops, but the matrix has 2 rows"),
+        ("{}", "a list of lists"),
+    ],
+)
+def test_a_wrong_matrix_is_refused(text, message, tmp_path):
+    (tmp_path / "m.csv").write_text(text)
+    (tmp_path / "a.csv").write_text(CSV)
+    with pytest.raises(InputError, match=message):
+        read_stops(tmp_path / "a.csv", matrix=tmp_path / "m.csv")
+
+
+def test_nothing_to_read_is_said_so(tmp_path, monkeypatch):
+    with pytest.raises(InputError, match="give a file"):
+        read_stops(None)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(MATRIX.encode())))
+    with pytest.raises(InputError, match="cannot be both"):
+        read_stops("-", matrix="-")
+    with pytest.raises(InputError, match="no such file"):
+        read_stops(tmp_path / "none.csv")
+    with pytest.raises(InputError, match="cannot be read"):
+        read_stops("a\0b.csv")
+    (tmp_path / "a.pkl").write_bytes(b"x")
+    with pytest.raises(InputError, match="a set of instances for evaluation"):
+        read_stops(tmp_path / "a.pkl")
+    for content in ("", " \n\n \t\n"):
+        (tmp_path / "empty.csv").write_text(content)
+        with pytest.raises(InputError, match="empty"):
+            read_stops(tmp_path / "empty.csv")
+
+
+def test_the_size_is_limited_before_a_byte_is_read(tmp_path, monkeypatch):
+    with (tmp_path / "big.csv").open("wb") as file:
+        file.truncate(200 * 2**20)  # sparse: takes no space, and is never read
+    with pytest.raises(InputError, match="200 MB is larger than the 64 MB"):
+        read_stops(tmp_path / "big.csv")
+    (tmp_path / "a.csv").write_text(CSV)
+    with pytest.raises(InputError, match="larger than"):
+        read_stops(tmp_path / "a.csv", limit=20)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(CSV.encode())))
+    with pytest.raises(InputError, match="standard input: more is larger"):
+        read_stops("-", limit=20)
+
+
+def test_encodings():
+    assert decode("\ufeffx,y\n".encode(), "a") == "x,y\n"
+    assert decode("x,y\n".encode("utf-16"), "a") == "x,y\n"
+    with pytest.raises(InputError, match="a, line 2: not utf-8 text; save the file as UTF-8"):
+        decode("id,x,y\nZürich,1,2\n".encode("latin-1"), "a")
+    with pytest.raises(InputError, match="a, line 1: binary data"):
+        decode(b"\x7fELF\x00\x01", "a")
+
+
+READERS = {
+    "csv": csv_file.parse,
+    "json": json_file.parse,
+    "geojson": json_file.parse,
+    "tsp": tsplib.parse,
+    "explicit.tsp": tsplib.parse,
+    "vrp": cvrplib.parse,
+}
+PIECES = st.sampled_from(
+    ("", " ", "\n", ",", ";", "\t", '"', ":", "\r", "\x00", "\x85", "\u00e9", "[", "[]", "{}", "null", "true", "x")
+) | st.sampled_from(
+    (
+        "-1",
+        "0",
+        "1e308",
+        "1e-320",
+        "nan",
+        "inf",
+        "9" * 30,
+        "1" * 200,
+        "1_0",
+        "\uff11",
+        "lat,lon",
+        "DEPOT_SECTION",
+        "EOF",
+    )
+)
+
+
+@st.composite
+def damaged(draw, text):
+    """The text with a few stretches replaced by troublesome pieces or random characters."""
+    for _ in range(draw(st.integers(1, 4))):
+        start = draw(st.integers(0, len(text)))
+        end = min(len(text), start + draw(st.integers(0, 12)))
+        text = text[:start] + draw(PIECES | st.text(max_size=6)) + text[end:]
+    return text
+
+
+def check_read(parse, text):
+    """Read and convert; an InputError must be one short line, and places must be finite."""
+    try:
+        stops = parse(text, "file")
+        converted = to_instance(stops, **({} if stops.demand is None or stops.capacity else {"capacity": 10}))
+    except InputError as error:
+        problem = str(error) if "\n" in str(error) or len(str(error)) > 400 else None
+    else:
+        problem = None if converted.policy.xy.isfinite().all() else "places that are not finite"
+    assert problem is None
+
+
+@pytest.mark.parametrize("kind", READERS)
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_damaged_files_raise_nothing_but_input_errors_of_one_line(kind, data):
+    text = data.draw(damaged(EXAMPLES[kind]))
+    if text.strip():
+        check_read(READERS[kind], text)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(min_size=1).filter(str.strip), st.sampled_from(sorted(READERS)))
+@example("[" * 5000, "json")
+@example('"', "csv")
+@example(";", "csv")
+def test_any_text_raises_nothing_but_input_errors_of_one_line(text, kind):
+    assert sniff(text) in ("csv", "json", "tsplib", "cvrplib")
+    check_read(READERS[kind], text)
+
+
+@settings(max_examples=150, deadline=None)
+@given(damaged(MATRIX) | st.text(min_size=1))
+def test_any_matrix_raises_nothing_but_input_errors(text):
+    if not text.strip():
+        return
+    try:
+        matrix = matrix_file.parse(text, "m")
+    except InputError:
+        return
+    assert np.isfinite(matrix).all()
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.binary(max_size=300), st.sampled_from(["csv", "json", "tsp", "vrp", "npz", "txt"]))
+def test_binary_garbage_raises_nothing_but_input_errors(tmp_path, content, suffix):
+    (tmp_path / f"a.{suffix}").write_bytes(content)
+    try:
+        read_stops(tmp_path / f"a.{suffix}")
+    except InputError:
+        return
+    assert suffix != "npz"
+
+
+def test_an_npz_of_something_else_is_refused():
+    buffer = io.BytesIO()
+    np.savez(buffer, a=np.zeros(3))
+    with pytest.raises(InputError, match="no 'problem' entry"):
+        from_npz(buffer.getvalue(), "a.npz")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from dataclasses import dataclass
 from typing import Any
 
+from routelearn import problems
 from routelearn.errors import InputError
 
 
@@ -21,6 +23,18 @@ POLICIES = ("attention", "pointer")
 PRECISIONS = ("auto", "float32", "bfloat16")
 NORMS = ("batch", "instance", "layer", "rms")
 LOSSES = ("reinforce", "preference")
+
+
+KINDS = {int: "a whole number", float: "a finite number", bool: "true or false", str: "a word", tuple: "whole numbers"}
+
+
+def fits(value: Any, default: Any) -> bool:
+    """Whether a value is of its default's kind; saved configurations are written by hand, too."""
+    if isinstance(default, tuple):
+        return isinstance(value, tuple) and all(type(part) is int for part in value)
+    if isinstance(default, float):
+        return type(value) in (int, float) and math.isfinite(value)
+    return type(value) is type(default)
 
 
 @dataclass(frozen=True)
@@ -54,7 +68,7 @@ class TrainConfig:
     epoch_steps: int = option(2_500, "steps an epoch")
     minutes: float = option(0.0, "stop, and end the schedule, after so many minutes (0: only by epochs)")
     rate: float = option(1e-4, "learning rate of Adam")
-    schedule: str = option("constant", "how the rate falls: by `decay` an epoch, or along a line or a cosine", SCHEDULES)
+    schedule: str = option("constant", "how the rate falls: by `decay` an epoch, along a line or a cosine", SCHEDULES)
     decay: float = option(0.96, "factor on the rate after each epoch, for the schedule `decay`")
     hold: float = option(0.0, "share of the run at the full rate before `linear` or `cosine` begin to fall")
     ramp_steps: int = option(0, "steps over which the rate rises linearly from 0")
@@ -71,16 +85,21 @@ class TrainConfig:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if isinstance(value, list):
-                object.__setattr__(self, field.name, tuple(value))
+                value = tuple(value)
+                object.__setattr__(self, field.name, value)
+            if not fits(value, field.default):
+                raise InputError(f"{field.name} is {value!r}; it must be {KINDS[type(field.default)]}")
             choices = field.metadata["choices"]
             if choices and value not in choices:
                 raise InputError(f"{field.name} is {value!r}; the choices are {', '.join(choices)}")
+        problems.get(self.problem)  # raises for an unknown one
         if not self.sizes or min(self.sizes) < 2:
             raise InputError(f"sizes are {self.sizes}; give at least one, each 2 or more")
         if len(self.batch) not in (1, len(self.sizes)) or min(self.batch) < 1:
             raise InputError(f"batch is {self.batch}; give one number, or one for each of the {len(self.sizes)} sizes")
-        for name in ("solutions", "epochs", "epoch_steps", "layers", "width", "heads", "hidden"):
-            low = 0 if name == "layers" else 1
+        counts = ("solutions", "epochs", "epoch_steps", "layers", "width", "heads", "hidden", "validation_instances")
+        for name in (*counts, "evaluation_instances"):
+            low = {"layers": 0, "evaluation_instances": 2}.get(name, 1)  # one instance has no variance to test by
             if getattr(self, name) < low:
                 raise InputError(f"{name} is {getattr(self, name)}; it must be {low} or more")
         for name in ("rate", "gradient_norm", "clip", "explosion", "rollback", "preference_scale"):
@@ -92,6 +111,9 @@ class TrainConfig:
         for name in ("hold", "beta", "decay", "significance"):
             if not 0 <= getattr(self, name) <= 1:
                 raise InputError(f"{name} is {getattr(self, name)}; it must lie between 0 and 1")
+        for name in ("seed", "validation_seed"):
+            if not 0 <= getattr(self, name) < 2**32:
+                raise InputError(f"{name} is {getattr(self, name)}; it must lie between 0 and 2^32 - 1")
         if self.width % self.heads:
             raise InputError(f"width {self.width} is not a multiple of {self.heads} heads")
         if self.solutions == 1 and self.baseline == "shared":

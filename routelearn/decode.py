@@ -53,11 +53,13 @@ class Strategy:
 def parse(text: str) -> Strategy:
     """The strategy of that name; an unknown name raises and lists the choices."""
     parts: dict[str, Any] = {}
+    greedily = False
     for part in text.split("+"):
         match = re.fullmatch(r"(greedy)|(sample|multistart|augment|beam):(\d+)(?:@(\d*\.?\d+))?", part.strip())
         if match is None or (match[4] and match[2] != "sample"):
             raise InputError(f"unknown decoding strategy {part.strip()!r}; the choices are {CHOICES}")
         if match[1]:
+            greedily = True
             continue
         field = {"sample": "samples", "multistart": "starts", "augment": "augment", "beam": "beam"}[match[2]]
         if field in parts:
@@ -67,10 +69,12 @@ def parse(text: str) -> Strategy:
             raise InputError(f"{part.strip()!r} asks for {parts[field]}; it must be 1 or more")
         if match[4]:
             parts["temperature"] = float(match[4])
-            if parts["temperature"] <= 0:
-                raise InputError(f"the temperature in {part.strip()!r} must be above 0")
+            if not 1e-3 <= parts["temperature"] <= 1e3:
+                raise InputError(f"the temperature in {part.strip()!r} must lie between 0.001 and 1000")
     if "beam" in parts and ("samples" in parts or "starts" in parts):
         raise InputError(f"{text!r}: a beam keeps the likeliest solutions itself; join it with augment only")
+    if greedily and ("samples" in parts or "beam" in parts):
+        raise InputError(f"{text!r}: greedy contradicts the rest; leave it out, or join it with multistart or augment")
     return Strategy(text, **parts)
 
 
@@ -106,9 +110,7 @@ def augmented(features: tuple[Tensor, ...], count: int, seed: int) -> tuple[Tens
     turns = (torch.rand(count, generator=generator) * 2 * math.pi).tolist()
     groups = []
     for group in features:
-        versions = [
-            torch.cat((symmetry(group[..., :2], i, turns[i]), group[..., 2:]), -1) for i in range(count)
-        ]
+        versions = [torch.cat((symmetry(group[..., :2], i, turns[i]), group[..., 2:]), -1) for i in range(count)]
         groups.append(torch.stack(versions, 1).flatten(0, 1))
     return tuple(groups)
 
@@ -175,6 +177,19 @@ def row_bytes(policy: Any, nodes: int, solutions: int, element: int) -> int:
     return encoded + stepping + recorded
 
 
+def cut(policy: Any, nodes: int, strategy: Strategy, element: int, budget: int, batch: int) -> tuple[int, int]:
+    """(instances a chunk, pieces that an instance's draws are cut into) that keep within the budget.
+
+    Draws are cut only where one instance alone is too much; fewer than one draw of one instance there is not.
+    """
+    encoded = strategy.augment * row_bytes(policy, nodes, 0, element)
+    whole = strategy.augment * row_bytes(policy, nodes, strategy.solutions, element)
+    if whole <= budget or not strategy.samples:
+        return max(1, min(batch, budget // whole)), 1
+    draw = (whole - encoded) // strategy.samples  # one draw from every start and symmetry
+    return 1, -(-strategy.samples // max(1, (budget - encoded) // draw))
+
+
 @torch.no_grad()
 def decode(
     problem: Problem,
@@ -195,13 +210,7 @@ def decode(
     device = x.xy.device
     batch, nodes = x.xy.shape[:2]
     budget = memory_budget(device) if budget is None else budget
-    element = 2 if precision == "bfloat16" else 4
-    per_instance = strategy.augment * row_bytes(policy, nodes, strategy.solutions, element)
-    chunk = max(1, min(batch, budget // per_instance))
-    # One instance alone may be too much: then its draws are cut as well.
-    pieces = 1
-    if strategy.samples:
-        pieces = min(strategy.samples, max(1, -(-per_instance * chunk // (4 * budget))))
+    chunk, pieces = cut(policy, nodes, strategy, 2 if precision == "bfloat16" else 4, budget, batch)
     parts = []
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
@@ -211,14 +220,17 @@ def decode(
             if progress is not None:
                 progress(part.xy.shape[0])
     longest = max(part.tour.shape[2] for part in parts)
-    tours = [pad_tour(part.tour, longest) for part in parts]
+    tours = [pad_tour(problem, part.tour, longest) for part in parts]
     return Decoded(torch.cat(tours), torch.cat([part.cost for part in parts]))
 
 
-def pad_tour(tour: Tensor, steps: int) -> Tensor:
-    """Repeat the last node, which costs nothing, until the tour [B, S, T] has that many steps."""
+def pad_tour(problem: Problem, tour: Tensor, steps: int) -> Tensor:
+    """Tours [B, S, T] of that many steps: they stay at the depot, or without one at their last node."""
     missing = steps - tour.shape[2]
-    return tour if missing <= 0 else torch.cat((tour, tour[..., -1:].expand(*tour.shape[:2], missing)), 2)
+    if missing <= 0:
+        return tour
+    stay = torch.zeros_like(tour[..., -1:]) if problem.has_depot else tour[..., -1:]
+    return torch.cat((tour, stay.expand(*tour.shape[:2], missing)), 2)
 
 
 def _decode_chunk(
@@ -242,7 +254,7 @@ def _decode_chunk(
             rolled = _roll(problem, policy, cache, many, strategy, pieces, piece, step)
             cost = problem.cost(many, rolled.tour).masked_fill(~rolled.done, math.inf)
             found = _best_of(rolled.tour.unflatten(0, (batch, -1)).flatten(1, 2), cost.view(batch, -1))
-            best = found if best is None else _better(best, found)
+            best = found if best is None else _better(problem, best, found)
     assert best is not None
     return best
 
@@ -262,9 +274,9 @@ def _roll(
 
 
 def first_nodes(problem: Problem, x: Any, count: int) -> Tensor:
-    """[B, count] legal first nodes, evenly spread; -1 (choose freely) where an instance has fewer."""
+    """[B, count] the first legal first nodes, each once; -1 (choose freely) where an instance has fewer."""
     legal = problem.starts(x)
-    order = legal.int().argsort(1, descending=True, stable=True)[:, :count]  # legal nodes first, in order
+    order = legal.int().argsort(dim=1, descending=True, stable=True)[:, :count]  # legal nodes first, in order
     chosen = torch.where(legal.gather(1, order), order, -1)
     short = count - chosen.shape[1]
     return chosen if short <= 0 else torch.nn.functional.pad(chosen, (0, short), value=-1)
@@ -276,8 +288,8 @@ def _best_of(tours: Tensor, costs: Tensor) -> Decoded:
     return Decoded(tours.gather(1, index[:, None, None].expand(-1, 1, tours.shape[2])), cost)
 
 
-def _better(a: Decoded, b: Decoded) -> Decoded:
+def _better(problem: Problem, a: Decoded, b: Decoded) -> Decoded:
     steps = max(a.tour.shape[2], b.tour.shape[2])
     keep = a.cost <= b.cost
-    tour = torch.where(keep[:, None, None], pad_tour(a.tour, steps), pad_tour(b.tour, steps))
-    return Decoded(tour, torch.where(keep, a.cost, b.cost))
+    ours, theirs = pad_tour(problem, a.tour, steps), pad_tour(problem, b.tour, steps)
+    return Decoded(torch.where(keep[:, None, None], ours, theirs), torch.where(keep, a.cost, b.cost))

@@ -13,6 +13,8 @@ from torch import Tensor, nn
 def start(device: torch.device) -> None:
     """Join the group that torchrun prepared; alone, nothing happens."""
     if "WORLD_SIZE" in os.environ and int(os.environ["WORLD_SIZE"]) > 1 and not dist.is_initialized():
+        if device.type == "cuda":  # a GPU each; "cuda" without a number then means this rank's own
+            torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) if device.index is None else device.index)
         dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
 
 
@@ -75,7 +77,30 @@ def agree(decision: bool) -> bool:
     """Rank 0 decides for all, so that rounding on one rank cannot split the run."""
     if world() == 1:
         return decision
-    device = "cuda" if dist.get_backend() == "nccl" else "cpu"
-    vote = torch.tensor([float(decision)], device=device)
+    vote = torch.tensor([float(decision)], device=meeting_place())
     dist.broadcast(vote, 0)
     return bool(vote.item())
+
+
+def largest(*numbers: float) -> list[float]:
+    """The largest of each number over all ranks: clocks and signals of one rank count for all."""
+    if world() == 1:
+        return list(numbers)
+    most = torch.tensor(numbers, device=meeting_place(), dtype=torch.float64)
+    dist.all_reduce(most, dist.ReduceOp.MAX)
+    return most.tolist()
+
+
+def gathered(value: Tensor) -> list[Tensor]:
+    """Every rank's tensor, all of one shape, by rank, where they are kept."""
+    if world() == 1:
+        return [value]
+    mine = value.to(meeting_place())
+    parts = [torch.empty_like(mine) for _ in range(world())]
+    dist.all_gather(parts, mine)
+    return [part.to(value.device) for part in parts]
+
+
+def meeting_place() -> str:
+    """The kind of device whose tensors the ranks can exchange."""
+    return "cuda" if dist.get_backend() == "nccl" else "cpu"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from dataclasses import dataclass, field
@@ -33,7 +34,6 @@ class Model:
 def save(path: str | os.PathLike[str], model: Model, *, half: bool = False) -> None:
     """Write atomically. `half` stores floating point weights in half precision."""
     target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
     tensors = {}
     for name, tensor in model.policy.state_dict().items():
         tensor = tensor.detach().cpu().contiguous()
@@ -46,8 +46,14 @@ def save(path: str | os.PathLike[str], model: Model, *, half: bool = False) -> N
         "card": json.dumps(model.card),
     }
     temporary = target.with_name(f".{target.name}.{os.getpid()}")
-    save_file(tensors, temporary, metadata=header)
-    os.replace(temporary, target)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        save_file(tensors, temporary, metadata=header)
+        os.replace(temporary, target)
+    except (OSError, SafetensorError) as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise InputError(f"{path}: cannot be written ({getattr(error, 'strerror', None) or error})") from error
 
 
 def load(path: str | os.PathLike[str], device: torch.device | str = "cpu") -> Model:
@@ -59,15 +65,19 @@ def load(path: str | os.PathLike[str], device: torch.device | str = "cpu") -> Mo
             header = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
     except (SafetensorError, OSError) as error:
-        raise InputError(f"{path}: not a safetensors file ({error})") from error
+        raise InputError(f"{path}: not a safetensors file, or damaged ({error})") from error
     if header.get("format") != FORMAT:
         raise InputError(f"{path}: not a routelearn model (its header names no format {FORMAT})")
     try:
         problem, kind = header["problem"], header["policy"]
         options, card = json.loads(header["options"]), json.loads(header["card"])
-        policy = policies.build(kind, shape_of(problems.get(problem)), options)
-        policy.load_state_dict({n: t.float() if t.is_floating_point() else t for n, t in tensors.items()})
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        reason = str(error).splitlines()[0]
+        if options.get("layers", 0) > len(tensors) or not isinstance(card, dict):
+            raise InputError("its header does not fit its weights")
+        with torch.device("meta"):  # sizes that the header promises take no memory before the weights bear them out
+            policy = policies.build(kind, shape_of(problems.get(problem)), options)
+        weights = {n: t.float() if t.is_floating_point() else t for n, t in tensors.items()}
+        policy.load_state_dict(weights, assign=True)
+    except (KeyError, TypeError, ValueError, RuntimeError, ArithmeticError, AttributeError, AssertionError) as error:
+        reason = " ".join(str(error).split())[:200]
         raise InputError(f"{path}: damaged, or from another version ({reason})") from error
     return Model(policy.to(device).eval(), problem, kind, options, card)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from routelearn.config import TrainConfig
 from routelearn.errors import InputError
-from routelearn.problems import get
+from routelearn.problems import NumpyRng, get
 
 
 def paper(problem: str, n: int, *, decaying: bool = False) -> TrainConfig:
@@ -14,7 +14,7 @@ def paper(problem: str, n: int, *, decaying: bool = False) -> TrainConfig:
 
     The vehicle routing problems at n = 100 take 256 instances a batch.
     """
-    several_routes = get(problem).max_steps(get(problem).sample(_example(), 1, n)) > n + 1
+    several_routes = get(problem).max_steps(get(problem).sample(NumpyRng(0), 1, n)) > n + 1
     config = TrainConfig(problem=problem, sizes=(n,), batch=(256,) if several_routes and n >= 100 else (512,))
     return replace(config, rate=1e-3, schedule="decay", decay=0.96) if decaying else config
 
@@ -36,12 +36,6 @@ def fast(problem: str, sizes: tuple[int, ...], *, minutes: float = 10.0) -> Trai
         ramp_steps=200,
         validation_instances=2_000,
     )
-
-
-def _example():  # type: ignore[no-untyped-def]
-    from routelearn.problems import DeviceRng
-
-    return DeviceRng()
 
 
 RECIPES = ("paper", "fast")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import signal
@@ -54,6 +55,7 @@ def train(
     config.json, metrics.jsonl, checkpoint.pt (the whole state), best.safetensors and last.safetensors.
     """
     started = time.monotonic()
+    reference = reference or {}
     distributed.start(device)
     leader = distributed.rank() == 0
     if deterministic:
@@ -69,8 +71,9 @@ def train(
     if warm_start is not None:
         load_matching(policy, warm_start)
     steps = {n: problem.max_steps(problem.sample(NumpyRng(config.seed), 64, n)) for n in config.sizes}
-    baseline = make_baseline(config, problem, policy, steps, precision, device, compile).to(device)
     distributed.broadcast(policy)
+    baseline = make_baseline(config, problem, policy, steps, precision, device, compile).to(device)
+    distributed.broadcast(baseline)
     learned = [p for p in baseline.parameters() if p.requires_grad]
     groups = [{"params": list(policy.parameters())}] + ([{"params": learned}] if learned else [])
     rate = torch.tensor(config.rate, device=device) if device.type == "cuda" else config.rate
@@ -81,14 +84,15 @@ def train(
     step, epoch, elapsed_before, instances = 0, 0, 0.0, 0
     rate_scale, best_cost, skipped, rollbacks = 1.0, math.inf, 0, 0
     best_state: dict[str, Any] = {}
+    longest = dict.fromkeys(config.sizes, 0)  # steps that rollouts needed since their bound was last looked at
     checkpoint_path = out / "checkpoint.pt"
     if resume:
         state = checkpoint.load(checkpoint_path)
-        if TrainConfig.from_dict(json.loads(state["config"])).sizes != config.sizes:
-            raise InputError(f"{checkpoint_path}: was trained on other sizes than {config.sizes}")
+        refuse_other_run(checkpoint_path, TrainConfig.from_dict(json.loads(state["config"])), config)
         policy.load_state_dict(state["policy"])
         baseline.load_state_dict(state["baseline"])
-        optimiser.load_state_dict(state["optimiser"])
+        # Only what Adam remembers: its settings, the rate's tensor among them, are this run's and on this device.
+        optimiser.load_state_dict({**optimiser.state_dict(), "state": state["optimiser"]["state"]})
         norm_average.copy_(state["norm_average"])
         step, epoch, elapsed_before, instances = (state[k] for k in ("step", "epoch", "elapsed", "instances"))
         rate_scale, best_cost, skipped, rollbacks = (
@@ -96,7 +100,11 @@ def train(
         )
         best_state = state["best"]
         steps.update(state["rollout_steps"])
-        checkpoint.restore_random_state(state["random"])
+        longest.update(state["longest"])
+        if distributed.rank() < len(state["random"]["cpu"]):
+            checkpoint.restore_random_state({k: ranks[distributed.rank()] for k, ranks in state["random"].items()})
+        else:  # more ranks than before: the new ones need a stream of their own
+            torch.manual_seed(config.seed + 1_000_003 * distributed.rank() + step)
     elif leader:
         out.mkdir(parents=True, exist_ok=True)
         (out / "config.json").write_text(config.to_json() + "\n")
@@ -106,6 +114,7 @@ def train(
         return elapsed_before + time.monotonic() - started
 
     def save() -> None:
+        random = {kind: distributed.gathered(state) for kind, state in checkpoint.random_state().items()}
         if not leader:
             return
         state = {
@@ -124,7 +133,8 @@ def train(
             "rollbacks": rollbacks,
             "best": best_state,
             "rollout_steps": steps,
-            "random": checkpoint.random_state(),
+            "longest": longest,
+            "random": random,
         }
         checkpoint.save(checkpoint_path, state)
         save_model("last", policy.state_dict())
@@ -132,8 +142,8 @@ def train(
             save_model("best", best_state["policy"])
 
     def save_model(name: str, weights: dict[str, Tensor]) -> None:
-        copy = policies.build(config.policy, shape_of(problem), config.policy_options())
-        copy.load_state_dict(weights)
+        saved = copy.deepcopy(policy)  # building one would draw from the generator that training draws from
+        saved.load_state_dict(weights)
         card = {
             "sizes": list(config.sizes),
             "instances": instances,
@@ -143,7 +153,7 @@ def train(
             "validation_cost": best_cost if name == "best" else None,
             "config": json.loads(config.to_json()),
         }
-        model = model_file.Model(copy, config.problem, config.policy, config.policy_options(), card)
+        model = model_file.Model(saved, config.problem, config.policy, config.policy_options(), card)
         model_file.save(out / f"{name}.safetensors", model)
 
     def log(row: dict[str, Any]) -> None:
@@ -152,6 +162,12 @@ def train(
             with open(out / "metrics.jsonl", "a") as file:
                 file.write(json.dumps(row) + "\n")
         report(row)
+
+    def look_around() -> tuple[float, bool, bool]:
+        """Seconds so far, whether to stop, whether to save: for all ranks alike, lest one wait for another."""
+        due = time.monotonic() - last_save > save_seconds
+        seconds, stop, save_now = distributed.largest(elapsed(), bool(stop_signal), due)
+        return seconds, bool(stop), bool(save_now)
 
     stop_signal: list[int] = []
     handlers = {
@@ -166,11 +182,12 @@ def train(
     stride = 20 if device.type == "cuda" else 1
     limit = config.minutes * 60 if config.minutes else math.inf
     last_save = last_report = time.monotonic()
-    tally, longest = Tally(), dict.fromkeys(config.sizes, 0)
-    row: dict[str, Any] = {}
+    tally = Tally()
+    row: dict[str, Any] = {"rate": 0.0, "progress": 1.0, "skipped": skipped, **tally.row(1.0)}  # if no step is left
     try:
-        while epoch < config.epochs and elapsed() < limit and not stop_signal:
-            progress = max(step / (config.epochs * config.epoch_steps), elapsed() / limit)
+        seconds, stop, _ = look_around()
+        while epoch < config.epochs and seconds < limit and not stop:
+            progress = max(step / (config.epochs * config.epoch_steps), seconds / limit)
             now = rate_scale * scheduled_rate(config, step, epoch, progress)
             set_rate(optimiser, now)
             for _ in range(min(stride, config.epoch_steps - step % config.epoch_steps)):
@@ -192,38 +209,41 @@ def train(
                 tally.add(read, config.batch_of(n) * distributed.world())
                 skipped += int(read["skipped"])
                 longest[n] = max(longest[n], int(read["longest"]))
-                if distributed.agree(read["unfinished"] > 0):
-                    tally.notes.append(f"a rollout of n = {n} did not finish in {steps[n]} steps, now {longer(steps[n])}")
+                if read["unfinished"]:
+                    tally.notes.append(f"a rollout of n = {n} did not finish in {steps[n]} steps: allowing more")
                     steps[n] = longer(steps[n])
 
             end_of_epoch = step % config.epoch_steps == 0
             if end_of_epoch:
                 costs = {n: validate(problem, policy, x, precision) for n, x in validation.items()}
-                total = sum(float(cost.mean()) for cost in costs.values())
+                (total,) = distributed.largest(sum(float(cost.mean()) for cost in costs.values()))
                 tally.validation = {str(n): float(cost.mean()) for n, cost in costs.items()}
-                tally.gap = {str(n): gap(costs[n], reference[n]) for n in costs if n in (reference or {})}
+                tally.gap = {str(n): gap(costs[n], reference[n]) for n in costs if n in reference}
                 tally.notes.append(baseline.end_epoch(policy, epoch))
                 epoch += 1
                 if total < best_cost:
                     best_cost = total
-                    best_state = clone(
-                        {k: v.state_dict() for k, v in (("policy", policy), ("optimiser", optimiser), ("baseline", baseline))}
-                    )
+                    parts = {"policy": policy, "optimiser": optimiser, "baseline": baseline}
+                    best_state = clone({name: part.state_dict() for name, part in parts.items()})
                 elif not total <= best_cost + config.rollback * abs(best_cost):
                     policy.load_state_dict(best_state["policy"])
                     restore_optimiser(optimiser, best_state["optimiser"])
                     baseline.load_state_dict(best_state["baseline"])
                     rate_scale, rollbacks = rate_scale / 2, rollbacks + 1
                     norm_average.zero_()
-                    tally.notes.append(f"validation left its best by over {config.rollback:.0%}: back to it, half the rate")
+                    tally.notes.append(
+                        f"validation is over {config.rollback:.0%} off its best: back to it, half the rate"
+                    )
                 if epoch == 1 or epoch % 5 == 0:
-                    steps = {n: shorter(steps[n], longest[n]) for n in steps}
+                    steps.update({n: shorter(steps[n], longest[n]) for n in steps})  # the baseline holds it, too
                     longest = dict.fromkeys(config.sizes, 0)
             if end_of_epoch or time.monotonic() - last_report > look_seconds:
-                row = {"rate": now, "progress": progress, "skipped": skipped, **tally.row(time.monotonic() - last_report)}
+                row = {"rate": now, "progress": progress, "skipped": skipped}
+                row |= tally.row(time.monotonic() - last_report)
                 log(row)
                 tally, last_report = Tally(), time.monotonic()
-            if time.monotonic() - last_save > save_seconds:
+            seconds, stop, save_now = look_around()
+            if save_now:
                 save()
                 last_save = time.monotonic()
         save()
@@ -237,11 +257,12 @@ def train(
     if leader and total < best_cost:
         best_cost = total
         save_model("best", policy.state_dict())
+    row.pop("note", None)
     row["validation"] = {str(n): float(cost.mean()) for n, cost in costs.items()}
-    row["gap"] = {str(n): gap(costs[n], reference[n]) for n in costs if n in (reference or {})}
+    row["gap"] = {str(n): gap(costs[n], reference[n]) for n in costs if n in reference}
     log(row)
     distributed.stop()
-    return {"step": step, "instances": instances, "elapsed": elapsed(), "stopped": bool(stop_signal), **row}
+    return {"step": step, "instances": instances, "elapsed": elapsed(), "stopped": stop, **row}
 
 
 # ------------------------------------------------------------------------------------------------ pieces
@@ -272,6 +293,14 @@ class Tally:
             row["validation"], row["gap"] = self.validation, self.gap
         notes = "; ".join(note for note in self.notes if note)
         return row | ({"note": notes} if notes else {})
+
+
+def refuse_other_run(path: Path, theirs: TrainConfig, ours: TrainConfig) -> None:
+    """A run goes on only as what it was; how long, how fast and where it is validated may change."""
+    same = ("problem", "sizes", "policy", "width", "heads", "layers", "hidden", "norm", "baseline", "epoch_steps")
+    for name in same:
+        if getattr(theirs, name) != getattr(ours, name):
+            raise InputError(f"{path}: was trained with {name} {getattr(theirs, name)}, not {getattr(ours, name)}")
 
 
 def make_baseline(
@@ -371,7 +400,7 @@ def longer(steps: int) -> int:
 def shorter(steps: int, longest: int) -> int:
     """A shorter rollout, if what was needed leaves a tenth unused even with a margin."""
     wanted = (int(longest * 1.06) + 2 + 3) // 4 * 4
-    return wanted if 0 < longest and wanted <= 0.9 * steps else steps
+    return wanted if longest > 0 and wanted <= 0.9 * steps else steps
 
 
 def validation_set(problem: Problem, config: TrainConfig, n: int, device: torch.device) -> Any:
@@ -403,5 +432,5 @@ def load_matching(policy: Any, path: Path) -> None:
     own = policy.state_dict()
     shared = {name: value for name, value in theirs.items() if name in own and own[name].shape == value.shape}
     if len(shared) < len(own) // 2:
-        raise InputError(f"{path}: only {len(shared)} of {len(own)} parameters fit this policy; is it of the same width?")
+        raise InputError(f"{path}: only {len(shared)} of {len(own)} parameters fit this policy; is its width the same?")
     policy.load_state_dict({**own, **shared})

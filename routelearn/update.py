@@ -36,8 +36,12 @@ class Meter:
         self.sums[-1] = torch.maximum(self.sums[-1], values["longest"].double())
 
     def read(self) -> dict[str, float]:
-        """Means per step (skipped and unfinished: counts; longest: maximum), then start over."""
+        """Means per step (skipped and unfinished: counts; longest: maximum), then start over.
+
+        Lengths of rollouts concern all ranks: what one could not finish, or needed, counts for every one.
+        """
         read = dict(zip(self.NAMES, self.sums.tolist(), strict=True))
+        read["unfinished"], read["longest"] = distributed.largest(read["unfinished"], read["longest"])
         self.sums.zero_()
         for name in ("cost", "value", "gradient_norm", "mismatch"):
             read[name] /= max(1, read["steps"] - read["skipped"])
@@ -57,10 +61,10 @@ def preference_loss(cost: Tensor, log_prob: Tensor, scale: float) -> Tensor:
 
 
 def forced_starts(problem: Problem, x: Any, solutions: int) -> Tensor:
-    """[B, S, 1]: different legal first nodes, drawn at random for every instance."""
+    """[B, S, 1]: different legal first nodes, drawn at random; -1 (choose freely) where an instance has fewer."""
     legal = problem.starts(x)
-    keys = torch.rand(legal.shape, device=legal.device).masked_fill(~legal, -1)
-    return keys.topk(solutions, dim=1).indices[..., None]
+    keys, nodes = torch.rand(legal.shape, device=legal.device).masked_fill(~legal, -1).topk(solutions, dim=1)
+    return torch.where(keys < 0, -1, nodes)[..., None]
 
 
 class Update:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -19,3 +22,12 @@ def _seeded() -> None:
 @pytest.fixture(params=list(PROBLEMS))
 def problem(request: pytest.FixtureRequest) -> Problem:
     return PROBLEMS[request.param]
+
+
+@pytest.fixture(scope="session")
+def authors_answers() -> Path:
+    """The folder with the authors' checkpoints and what their code answers with them, where there is one."""
+    folder = Path(os.environ.get("ROUTELEARN_REFERENCE_DATA", "reference_data")) / "reference"
+    if not (folder / "golden-n20.json").is_file():
+        pytest.skip("no answers of the authors' code: ROUTELEARN_REFERENCE_DATA names no folder with reference/")
+    return folder

@@ -56,8 +56,8 @@ def test_the_record_holds_what_was_seen(name):
     problem, policy, x, cache = prepared(name)
     steps = problem.max_steps(x)
     rolled = rollout(problem, policy, cache, x, solutions=SOLUTIONS, steps=steps, select=sample, record=True)
-    actions, seen, forced = rolled.trajectory
-    assert forced == 0
+    actions, seen, given = rolled.trajectory
+    assert given is None
     assert torch.equal(actions, rolled.tour)
     state = problem.initial(x, SOLUTIONS)
     for t in range(steps):
@@ -89,9 +89,11 @@ def test_the_log_probability_is_the_score_of_the_record(name):
             prefix=prefix,
             record=True,
         )
-        assert rolled.trajectory.forced == (0 if prefix is None else 1)
+        assert (rolled.trajectory.given is None) == (prefix is None)
         scored = policy.score(cache, rolled.trajectory)
-        assert scored.shape[2] == problem.max_steps(x) - rolled.trajectory.forced
+        assert scored.shape[2] == problem.max_steps(x)
+        if prefix is not None:
+            assert not scored[..., 0].any()  # a step that was given is no choice of the policy's
         torch.testing.assert_close(rolled.log_prob, scored.sum(-1), rtol=0, atol=1e-10)
         assert (scored <= 0).all()
 

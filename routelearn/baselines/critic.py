@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -34,7 +35,8 @@ class CriticBaseline(Baseline):
             summary = hidden[0]
         else:
             summary = self.encoder(features).mean(1)
-        return self.estimate(summary).float() if summary.dtype != features[0].dtype else self.estimate(summary)
+        with torch.autocast(summary.device.type, enabled=False):  # bfloat16 would round a cost of 8 to 0.03
+            return self.estimate(summary.to(self.estimate[0].weight.dtype))
 
     def value(self, prepared: Tensor | None, cost: Tensor) -> Tensor:
         assert prepared is not None

@@ -111,7 +111,7 @@ def student_tail(t: float, freedom: int) -> float:
     pieces = 4000
     low, high = math.atan(t / math.sqrt(freedom)), math.pi / 2
     width = (high - low) / pieces
-    heights = [math.cos(low + i * width) ** (freedom - 1) if i < pieces else 0.0**(freedom - 1) for i in range(pieces + 1)]
+    heights = [math.cos(low + i * width) ** (freedom - 1) for i in range(pieces)] + [0.0 ** (freedom - 1)]
     area = (heights[0] + heights[-1] + 4 * sum(heights[1:-1:2]) + 2 * sum(heights[2:-1:2])) * width / 3
     log_scale = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2) - 0.5 * math.log(math.pi)
     return math.exp(log_scale) * area

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routelearn.improve import routes_local, selective_kernel, sisr_kernel, starts, tsp_kernel
-from routelearn.improve.graph import graph_of, random_state
+from routelearn.improve.graph import floats, graph_of, random_state
 from routelearn.improve.routes import clear, copy_all, empty_routes, read_tour, total_length, write_tour
 from routelearn.problems.op import SLACK
 
@@ -108,8 +108,7 @@ class TourEngine:
 
     def return_to_best(self) -> None:
         if self.whole[tsp_kernel.WAITING] == 0:
-            best = self.shortest.copy()
-            self.load(best)
+            self.load(self.best())
             self.queued[:] = False
             self.whole[:] = 0
 
@@ -151,8 +150,7 @@ class RoutesEngine:
         self._adopt()
 
     def load(self, tour: Tour) -> bool:
-        if self.split:
-            tour = self._without_trips(tour)
+        tour = self._without_trips(tour) if self.split else np.array(tour, dtype=np.int64)
         if not read_tour(tour, self.demand, self.capacity, self.now):
             clear(self.now)
             copy_all(self.kept, self.now)
@@ -239,7 +237,7 @@ class SelectiveEngine:
         self.graph = graph_of(x, NEIGHBOURS_ROUTES)
         nodes = len(self.graph.legs)
         self.exhausted = nodes < 3
-        prize = x.prize[0].double().cpu().numpy()
+        prize = floats(x.prize[0])
         self.mean_prize = max(float(prize[1:].mean()), 1e-30)
         if hasattr(x, "max_length"):
             limit = float(x.max_length[0]) * (1 - SLACK)
@@ -247,7 +245,7 @@ class SelectiveEngine:
             self.rules = selective_kernel.Rules(prize, np.zeros(nodes), limit, 0.0, True, price)
             self.hot, self.cold = 0.5, 0.1  # temperature in mean prizes
         else:
-            penalty = x.penalty[0].double().cpu().numpy()
+            penalty = floats(x.penalty[0])
             self.rules = selective_kernel.Rules(prize, penalty, np.inf, float(x.min_prize[0]), False, 0.0)
             self.hot, self.cold = 0.5, 0.05  # temperature in mean legs
         self.wide, self.breadth = min(self.WIDE, nodes - 1), min(BREADTH, nodes - 1)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
+from torch import Tensor
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -60,14 +61,19 @@ def euclidean(xy):
     return legs
 
 
+def floats(values: Tensor) -> Floats:
+    """A copy of one layout and type whatever the tensor was, so that no kernel compiles a second time."""
+    return np.array(values.detach().cpu().numpy(), dtype=np.float64, order="C")
+
+
 def graph_of(x: Any, neighbours: int) -> Graph:
     """The graph of an instance with batch axis 1."""
     count = min(neighbours, x.xy.shape[1] - 1)
     if x.distances is None:
-        legs = euclidean(x.xy[0].double().cpu().numpy())
+        legs = euclidean(floats(x.xy[0]))
         near = nearest(legs, count)
         return Graph(legs, legs, near, near, True, EPSILON * max(float(legs.mean()), 1e-30))
-    legs = np.ascontiguousarray(x.distances[0].double().cpu().numpy())
+    legs = floats(x.distances[0])
     symmetric = bool(np.array_equal(legs, legs.T))
     back = legs if symmetric else np.ascontiguousarray(legs.T)
     near = nearest(legs if symmetric else legs + back, count)

@@ -243,6 +243,44 @@ def drop(route, rules, legs):
 
 
 @njit(cache=True, nogil=True)
+def exchange_best(route, rules, legs, back, near, wide, epsilon):
+    """Replace one node of the route by a node near it that is worth more; whether one was found."""
+    find_places(route, legs, back, near, wide)
+    tour, size = route.tour, route.size[SIZE]
+    most = epsilon
+    at = -1
+    new, place = 0, 0
+    for i in range(size):
+        v = tour[i]
+        if v == 0:
+            continue
+        p = tour[i - 1 if i > 0 else size - 1]
+        s = tour[i + 1 if i + 1 < size else 0]
+        freed = legs[p, v] + legs[v, s] - legs[p, s]
+        for k in range(wide):
+            u = near[v, k]
+            if route.pos[u] >= 0:
+                continue
+            detour, before = legs[p, u] + legs[u, s] - legs[p, s], p
+            if route.place[u] != p and route.place[u] != v and route.detour[u] < detour:
+                detour, before = route.detour[u], route.place[u]
+            if rules.by_prize:
+                gain = rules.prize[u] - rules.prize[v]
+                allowed = route.real[LENGTH] - freed + detour <= rules.limit
+            else:
+                gain = freed - detour + rules.penalty[u] - rules.penalty[v]
+                allowed = route.real[PRIZE] - rules.prize[v] + rules.prize[u] >= rules.least
+            if gain > most and allowed:
+                most = gain
+                at, new, place = i, u, before
+    if at < 0:
+        return False
+    remove(route, at, 1, rules, legs)
+    insert(route, new, place, rules, legs)
+    return True
+
+
+@njit(cache=True, nogil=True)
 def shorten(route, legs, after, breadth, symmetric, epsilon):
     """3-opt around the nodes that changed; the length gained."""
     gain, _, _ = descend(
@@ -255,16 +293,16 @@ def shorten(route, legs, after, breadth, symmetric, epsilon):
 
 @njit(cache=True, nogil=True)
 def settle(route, rules, legs, back, near, after, wide, breadth, symmetric, epsilon, blink, state):
-    """Insert, shorten and drop until nothing changes."""
+    """Insert, shorten and drop until nothing changes; without blinks, exchange as well."""
     fill(route, rules, legs, back, near, wide, blink, state)
     while True:
         gain = shorten(route, legs, after, breadth, symmetric, epsilon)
         before = route.size[SIZE]
         if not rules.by_prize:
             drop(route, rules, legs)
-        if gain <= epsilon and route.size[SIZE] == before:
-            break
-        if fill(route, rules, legs, back, near, wide, blink, state) == 0 and route.ring[1] == 0:
+        if gain > epsilon or route.size[SIZE] != before:
+            fill(route, rules, legs, back, near, wide, blink, state)
+        if route.ring[1] == 0 and (blink or not exchange_best(route, rules, legs, back, near, wide, epsilon)):
             break
 
 

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from routelearn.policies import kernels
+from routelearn.policies import cpu_kernels, kernels
 from routelearn.policies.base import Seen, Shape, Trajectory, leave_out_given
 from routelearn.policies.layers import Encoder, initialise
 
@@ -104,6 +104,8 @@ class AttentionPolicy(nn.Module):
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         if kernels.usable(cache, seen):
             return kernels.logits(cache, seen, self.clip), carry
+        if cpu_kernels.usable(cache, seen):
+            return cpu_kernels.logits(cache, seen, self.clip), carry
         return self.logits(cache, seen), carry
 
     def query(self, cache: Cache, nodes: Tensor, scalars: Tensor) -> Tensor:

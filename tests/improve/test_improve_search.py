@@ -9,10 +9,10 @@ import torch
 from improve_cases import IMPROVABLE, random_tours
 
 from routelearn.errors import InputError
-from routelearn.improve import Search, plan
+from routelearn.improve import Search, plan, routes, selective_kernel, sisr_kernel
 from routelearn.improve.search import engine_for
 from routelearn.problems import NumpyRng, get
-from routelearn.problems.base import distance_matrix
+from routelearn.problems.base import distance_matrix, map_instance, to_single
 
 
 def instance(name, n, seed=0):
@@ -132,3 +132,20 @@ def test_plan_is_optimal_with_few_nodes_left():
 def test_plan_with_nothing_left_goes_home():
     problem, x = get("pctsp"), instance("pctsp", 4)
     assert plan(problem, x, 2, torch.ones(5, dtype=torch.bool), 1.0) == []
+
+
+@pytest.mark.parametrize("name", IMPROVABLE)
+def test_odd_layouts_compile_nothing_anew(name):
+    problem, x = get(name), instance(name, 8)
+    tours = random_tours(problem, x)
+    strided = torch.stack((tours, tours), -1)[..., 0]
+    Search(problem, x).offer(tours)
+    kernels = [*vars(sisr_kernel).values(), *vars(routes).values(), *vars(selective_kernel).values()]
+    kernels = [kernel for kernel in kernels if hasattr(kernel, "signatures")]
+    odd = to_single(map_instance(lambda field: torch.stack((field, field), -1)[..., 0], x))
+    Search(problem, x).run(iterations=20)
+    before = [len(kernel.signatures) for kernel in kernels]
+    search = Search(problem, odd)
+    search.offer(strided)
+    search.run(iterations=20)
+    assert [len(kernel.signatures) for kernel in kernels] == before

@@ -1,0 +1,42 @@
+# Everything is set up by these targets; they need Python 3.11 to 3.13 with pip and venv, and make.
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+EXTRAS := solvers,exact,lkh,tensorboard
+
+.PHONY: demo test test-all lint clean
+
+# The package and what it needs, at the pinned versions. torch comes first, on its own, so that the pin decides.
+$(VENV)/.installed: pyproject.toml constraints.txt
+	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt torch
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.installed
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch $@
+
+$(VENV)/.extras: $(VENV)/.dev
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[$(EXTRAS)]"
+	touch $@
+
+# Solve a shipped example, print its cost and draw it.
+demo: $(VENV)/.installed
+	$(BIN)/python -m routelearn.demo
+
+# The quick tests: under five minutes on two cores once installed.
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 -m "not slow and not extra"
+
+# All tests, with every optional solver installed.
+test-all: $(VENV)/.extras
+	$(BIN)/python -m pytest -n 2
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache

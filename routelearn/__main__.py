@@ -1,0 +1,6 @@
+"""`python -m routelearn` is the command `routelearn`."""
+
+from routelearn.cli import main
+
+if __name__ == "__main__":
+    main()

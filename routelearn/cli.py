@@ -1,0 +1,83 @@
+"""The command line: thin. Each command is a file in commands/, imported only when it is called for."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Any, NoReturn
+
+import typer
+
+from routelearn.errors import Infeasible, InputError
+
+# Command -> the line that `routelearn --help` shows. The function has the command's name, in the file of that name.
+COMMANDS = {
+    "solve": "Find a good route for your own stops.",
+    "improve": "Improve a solution by local search.",
+    "train": "Train a model.",
+    "evaluate": "Measure a model or a solver on a set of instances.",
+    "generate": "Write a set of random instances; by default the paper's test set.",
+    "models": "List the trained models that ship with the package.",
+    "solvers": "List the solvers: their problems, licence, and whether usable here.",
+    "reproduce": "Make the paper's tables and figures again.",
+    "plot-run": "Draw the learning curves of training runs.",
+    "import-authors": "Turn a checkpoint of the paper's authors into a model.",
+}
+
+# Typer carries its own copy of click from some version on; its base error is reached through a name it exports.
+UsageProblem: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+
+
+def overview() -> str:
+    """What `routelearn --help` prints."""
+    width = max(map(len, COMMANDS)) + 2
+    lines = [
+        "Usage: routelearn COMMAND [OPTIONS]",
+        "",
+        "  Learned heuristics for routing problems: solve your own stops, train models, compare with solvers.",
+        "",
+        "Commands:",
+        *(f"  {name:{width}}{summary}" for name, summary in COMMANDS.items()),
+        "",
+        "`routelearn COMMAND --help` explains a command; `routelearn --version` shows the version.",
+    ]
+    return "\n".join(lines)
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run a command. Bad input is one line on standard error and exit status 2, never a traceback."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(overview())
+        sys.exit(0)
+    if arguments[0] == "--version":
+        from routelearn import __version__
+
+        print(f"routelearn {__version__}")
+        sys.exit(0)
+    name, *rest = arguments
+    if name not in COMMANDS:
+        fail(f"unknown command {name!r}; the commands are {', '.join(COMMANDS)}")
+    try:
+        module = name.replace("-", "_")
+        app = typer.Typer(add_completion=False, rich_markup_mode=None)
+        app.command(name=name)(getattr(import_module(f"routelearn.commands.{module}"), module))
+        code = typer.main.get_command(app).main(args=rest, prog_name=f"routelearn {name}", standalone_mode=False)
+    except InputError as error:
+        fail(str(error))
+    except Infeasible as error:
+        fail(f"a solution broke a rule, which is a bug worth reporting: {error}", code=1)
+    except UsageProblem as error:
+        fail(f"{error.format_message()} (see routelearn {name} --help)")
+    except (typer.Abort, KeyboardInterrupt):
+        fail("interrupted", code=130)
+    except BrokenPipeError:
+        sys.exit(0)
+    except OSError as error:
+        fail(f"{error.filename or 'the system'}: {error.strerror or error}")
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def fail(message: str, code: int = 2) -> NoReturn:
+    print("error: " + " ".join(message.split()), file=sys.stderr)
+    sys.exit(code)

@@ -1,0 +1,180 @@
+"""`routelearn evaluate`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import typer
+
+
+def evaluate(
+    data: Path = typer.Argument(help="Instances: .npz of ours, or .pkl of the paper's authors (then give --problem)."),
+    model: str | None = typer.Option(None, help="Model file, or the name of a shipped one. [default: the shipped one]"),
+    decode: str = typer.Option(
+        "greedy", help="greedy, sample:1280, sample:1280@0.8, multistart:50, augment:8, beam:10, or products with +."
+    ),
+    solver: str | None = typer.Option(None, help="A classical solver instead of a model; see `routelearn solvers`."),
+    seconds: float = typer.Option(1.0, help="Seconds an instance for a solver."),
+    problem: str | None = typer.Option(None, help="Problem id, where the file does not say."),
+    limit: int | None = typer.Option(None, help="Only the first instances."),
+    reference: Path | None = typer.Option(None, help="Costs (.npz) to report the paired gap to."),
+    json_out: Path | None = typer.Option(None, "--json", help="Write the result, with every cost, there."),
+    costs_out: Path | None = typer.Option(None, "--costs", help="Write the costs there (.npz), to be a --reference."),
+    seed: int = typer.Option(0, help="Seed of sampling."),
+    device: str = typer.Option("auto", help="cpu, cuda, or auto."),
+    precision: str = typer.Option("float32", help="float32, bfloat16, or auto (bfloat16 on a GPU)."),
+    engine: str = typer.Option("local", help="For a solver: local, or ray for a cluster."),
+    store: Path | None = typer.Option(None, help="For a solver: keep results as they come, to resume later."),
+) -> None:
+    """Solve every instance, check every solution, and report mean cost, standard error, time and gap."""
+    from routelearn import problems
+    from routelearn.data import read_instances
+    from routelearn.errors import InputError
+
+    if not 0 <= seed < 2**63:
+        raise InputError(f"seed {seed}; it must lie between 0 and 2^63 - 1")
+    for file in (json_out, costs_out):  # before the work, not after it
+        if file is not None and not file.parent.is_dir():
+            raise InputError(f"{file}: there is no folder {file.parent} to write into")
+    name, x = read_instances(data, problem, limit)
+    chosen = problems.get(name)
+    count, nodes = x.xy.shape[:2]
+    known = None
+    if reference is not None:
+        known = read_costs(reference, name, nodes - 1 if chosen.has_depot else nodes, count)
+    if solver is not None:
+        result = run_solver(chosen, x, solver, seconds, seed, engine, store)
+    else:
+        result = run_policy(chosen, x, model, decode, seed, device, precision)
+    typer.echo(f"{data.name}: {count} instances of {name}, {result['nodes']} nodes, {result['decode']}")
+    typer.echo(f"mean cost {result['mean_cost']:.5f} +- {result['standard_error']:.5f} (standard error)")
+    typer.echo(f"infeasible {result['infeasible']}; {result['seconds']:.2f} s on {result['device']}")
+    if reference is not None:
+        gap, error = paired_gap(result["costs"], known)
+        result["gap"], result["gap_standard_error"] = gap, error
+        typer.echo(f"gap to {reference.name} {gap:+.3%} +- {error:.3%}")
+    if json_out is not None:
+        plain = [None if cost != cost else cost for cost in result["costs"]]  # JSON has no NaN
+        json_out.write_text(json.dumps({**result, "costs": plain}) + "\n")
+    if costs_out is not None:
+        import numpy as np
+
+        with costs_out.open("wb") as target:  # an open file, because savez would append a suffix to a bare name
+            np.savez_compressed(target, costs=np.array(result["costs"]))
+    if result["infeasible"]:
+        raise typer.Exit(1)
+
+
+def run_policy(
+    problem: Any, x: Any, model: str | None, decode: str, seed: int, device: str, precision: str
+) -> dict[str, Any]:
+    from rich.progress import Progress
+
+    from routelearn import decode as decoding
+    from routelearn.config import PRECISIONS
+    from routelearn.errors import InputError
+    from routelearn.evaluate import evaluate as judge
+    from routelearn.models import load_model
+
+    parsed = decoding.parse(decode)
+    decoding.refuse_hindsight(problem, parsed)
+    if precision not in PRECISIONS:
+        raise InputError(f"unknown precision {precision!r}; the choices are {', '.join(PRECISIONS)}")
+    where = usable_device(device)
+    nodes = x.xy.shape[1]
+    customers = nodes - 1 if problem.has_depot else nodes
+    loaded = load_model(problem.name, customers, path=model, device=where)
+    with Progress(transient=True) as bar:
+        task = bar.add_task(f"{problem.name} {decode}", total=x.xy.shape[0])
+        result = judge(
+            problem, loaded.policy, x, decode, device=where, seed=seed, precision=precision,
+            progress=lambda done: bar.advance(task, done),
+        )  # fmt: skip
+    return {**result.to_dict(), "nodes": nodes, "customers": customers, "problem": problem.name}
+
+
+def run_solver(
+    problem: Any, x: Any, solver: str, seconds: float, seed: int, engine: str, store: Path | None
+) -> dict[str, Any]:
+    import platform
+
+    import torch
+    from rich.progress import Progress
+
+    from routelearn import solvers
+    from routelearn.engine import solve_instances
+
+    nodes = x.xy.shape[1]
+    with Progress(transient=True) as bar:
+        task = bar.add_task(f"{problem.name} {solver}", total=x.xy.shape[0])
+        found = solve_instances(
+            problem, x, solvers.get(solver), seconds=seconds, seed=seed, store=store, engine=engine,
+            progress=lambda done: bar.advance(task, done),
+        )  # fmt: skip
+    good = found.costs[~found.costs.isnan()]
+    return {
+        "mean_cost": float(good.mean()) if len(good) else float("nan"),
+        "standard_error": float(good.std() / max(1, len(good)) ** 0.5) if len(good) > 1 else 0.0,
+        "costs": torch.as_tensor(found.costs).tolist(),
+        "infeasible": found.infeasible,
+        "seconds": found.seconds,
+        "decode": solver,
+        "device": f"{platform.processor() or platform.machine()} CPU",
+        "nodes": nodes,
+        "customers": nodes - 1 if problem.has_depot else nodes,
+        "problem": problem.name,
+    }
+
+
+def usable_device(name: str) -> Any:
+    """The torch device of that name, or auto's; one that is not there raises."""
+    import torch
+
+    from routelearn.compiling import best_device
+    from routelearn.errors import InputError
+
+    try:
+        device = best_device(name)
+    except RuntimeError:
+        device = None
+    if device is None or device.type not in ("cpu", "cuda"):
+        raise InputError(f"unknown device {name!r}; the choices are auto, cpu and cuda (cuda:1 for the second GPU)")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise InputError(f"device {name!r}: {torch.cuda.device_count()} GPU(s) to be found here; use cpu or auto")
+    return device
+
+
+def paired_gap(costs: list[float], known: Any) -> tuple[float, float]:
+    """Mean difference to reference costs, instance by instance, over their mean; and its standard error."""
+    import numpy as np
+
+    mine = np.array(costs)
+    known = known[: len(mine)]
+    solved = ~np.isnan(mine)  # a solver may fail on an instance
+    if not solved.any():
+        return float("nan"), float("nan")
+    difference = (mine - known)[solved] / abs(known[solved].mean())
+    error = difference.std(ddof=1) / len(difference) ** 0.5 if len(difference) > 1 else 0.0
+    return float(difference.mean()), float(error)
+
+
+def read_costs(path: Path, problem: str, n: int, count: int = 1) -> Any:
+    """At least `count` costs from an .npz: its array `costs`, or the one named by problem and size, or the only one."""
+    import numpy as np
+
+    from routelearn.data.files import read_bytes
+    from routelearn.data.npz import arrays_of
+    from routelearn.errors import InputError
+
+    arrays = arrays_of(read_bytes(path), str(path))
+    for key in ("costs", f"{problem}{n}", next(iter(arrays)) if len(arrays) == 1 else ""):
+        if key in arrays and arrays[key].ndim == 1 and arrays[key].dtype.kind in "fiu":
+            costs = arrays[key].astype(np.float64)
+            if not np.isfinite(costs).all() or not costs.any():
+                raise InputError(f"{path}: `{key}` holds costs that are no finite numbers, or only 0")
+            if len(costs) < count:
+                raise InputError(f"{path}: {len(costs)} costs for {count} instances; give one for each")
+            return costs
+    raise InputError(f"{path}: no array `costs` or `{problem}{n}`; it holds {', '.join(arrays) or 'nothing'}")

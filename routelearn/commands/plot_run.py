@@ -1,0 +1,25 @@
+"""`routelearn plot-run`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+
+def plot_run(
+    runs: list[Path] = typer.Argument(help="Folders of training runs (or their metrics.jsonl)."),
+    out: Path = typer.Option(Path("learning-curves"), help="Where to write; .png and .svg are added."),
+    along: str = typer.Option("epochs", help="Horizontal axis: epochs, instances or time."),
+    measure: str | None = typer.Option(None, help="gap or cost. [default: the gap if all runs have reference costs]"),
+    title: str = typer.Option("", help="Title of the picture."),
+) -> None:
+    """Draw validation gap or cost of training runs against epochs, instances or time."""
+    from routelearn.plots.learning_curves import learning_curves, read_run
+    from routelearn.plots.saving import save
+
+    curves = [curve for run in runs for curve in read_run(run)]
+    stem = out.with_suffix("") if out.suffix in (".png", ".svg") else out
+    typer.echo(
+        "written: " + " ".join(map(str, save(learning_curves(curves, along=along, measure=measure, title=title), stem)))
+    )

@@ -1,0 +1,31 @@
+"""`routelearn solvers`."""
+
+from __future__ import annotations
+
+import typer
+
+ORIENTEERING = {"op-const", "op-unif", "op-dist"}
+
+
+def solvers(
+    problem: str | None = typer.Option(None, help="Only those for this problem id."),
+) -> None:
+    """List the solvers with their problems, licence, and whether they can be used here; if not, why."""
+    from routelearn.solvers import SOLVERS, for_problem
+
+    rows = [("solver", "problems", "kind", "usable", "licence")]
+    missing = []
+    for solver in SOLVERS.values() if problem is None else for_problem(problem):
+        names = sorted(solver.problems - ORIENTEERING) + (["op"] if solver.problems >= ORIENTEERING else [])
+        kind = "exact" if solver.exact else "anytime" if solver.anytime else "heuristic"
+        reason = solver.unavailable()
+        if reason is not None:
+            missing.append(f"  {reason if reason.startswith(solver.name) else f'{solver.name}: {reason}'}")
+        rows.append((solver.name, " ".join(names), kind, "no" if reason else "yes", solver.licence))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    typer.echo("\nexact: proves its answer if it has time; anytime: uses all of its time; heuristic: stops by itself.")
+    typer.echo("op: op-const, op-unif and op-dist. Use one with `routelearn evaluate data.npz --solver NAME`.")
+    if missing:
+        typer.echo("\nNot usable here:\n" + "\n".join(missing))

@@ -1,0 +1,219 @@
+"""`routelearn train`: every field of the configuration is a flag, with its help."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import json
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from routelearn.config import TrainConfig
+from routelearn.errors import InputError
+
+POSITIONAL = ("problem", "sizes")
+HIDDEN_DEFAULTS = "the recipe's"
+
+
+def parse_numbers(text: str, what: str) -> tuple[int, ...]:
+    """`20,50,100` -> (20, 50, 100)."""
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise InputError(f"{what} is {text!r}; it must be whole numbers joined by commas, such as 20,50,100") from None
+
+
+def resolve(problem: str, sizes: str, recipe: str, given: dict[str, Any]) -> TrainConfig:
+    """The recipe with what the command line changes."""
+    from routelearn import problems, recipes
+
+    problems.get(problem)
+    config = recipes.make(recipe, problem, parse_numbers(sizes, "sizes"))
+    return dataclasses.replace(config, **changes_of(given))
+
+
+def changes_of(given: dict[str, Any]) -> dict[str, Any]:
+    """The settings that the command line names."""
+    changes = {name: value for name, value in given.items() if value is not None}
+    if "batch" in changes:
+        changes["batch"] = parse_numbers(changes["batch"], "batch")
+    return changes
+
+
+def saved_config(out: Path, problem: str | None, sizes: str | None) -> TrainConfig:
+    """The configuration of the run in that folder; problem and sizes, where they are named, must be its own."""
+    path = out / "config.json"
+    if not path.is_file():
+        raise InputError(f"{path}: no run to resume there")
+    try:
+        values = json.loads(path.read_text())
+    except ValueError as error:
+        raise InputError(f"{path}: not a run's configuration ({error})") from error
+    if not isinstance(values, dict):
+        raise InputError(f"{path}: not a run's configuration (it must be an object)")
+    config = TrainConfig.from_dict(values)
+    if problem not in (None, config.problem) or (sizes is not None and parse_numbers(sizes, "sizes") != config.sizes):
+        was, now = f"{config.problem} {','.join(map(str, config.sizes))}", f"{problem} {sizes or ''}".strip()
+        raise InputError(f"{out}: a run on {was}, not on {now}; leave them out to resume it, or name another folder")
+    return config
+
+
+class Screen:
+    """One live line on a terminal; a line per validation otherwise. TensorBoard too, if it is installed."""
+
+    def __init__(self, out: Path, config: TrainConfig, quiet: bool):
+        from rich.console import Console
+        from rich.live import Live
+
+        self.console = Console()
+        self.config, self.quiet = config, quiet
+        self.live = Live(console=self.console, refresh_per_second=4) if self.console.is_terminal and not quiet else None
+        self.validation = ""
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+
+            self.board: Any = SummaryWriter(out / "tensorboard")
+        except ImportError:
+            self.board = None
+
+    def __enter__(self) -> Screen:
+        if self.live:
+            self.live.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.live:
+            self.live.stop()
+        if self.board:
+            self.board.close()
+
+    def __call__(self, row: dict[str, Any]) -> None:
+        if row.get("validation"):
+            gaps = row.get("gap") or {}
+            self.validation = "  ".join(
+                f"n={n} {cost:.4f}" + (f" ({gaps[n]:+.2%})" if n in gaps else "")
+                for n, cost in row["validation"].items()
+            )
+        progress = max(row.get("progress", 0.0), 1e-6)
+        left = row["elapsed"] * (1 / progress - 1)
+        line = (
+            f"epoch {row['epoch']}  {row['instances'] / 1e6:.2f}M instances  {row['instances_per_second']:,.0f}/s  "
+            f"cost {row['cost']:.4f}  validation {self.validation or '-'}  |g| {row['gradient_norm']:.2f}  "
+            f"rate {row['rate']:.1e}  skipped {row['skipped']}  left {left / 60:.1f} min"
+        )
+        if self.live:
+            self.live.update(line)
+            if row.get("note"):
+                self.live.console.print(row["note"])
+        elif not self.quiet and (row.get("validation") or row.get("note")):
+            print(line + (f"  [{row['note']}]" if row.get("note") else ""), flush=True)
+        if self.board:
+            for name in ("cost", "value", "gradient_norm", "mismatch", "rate", "instances_per_second"):
+                self.board.add_scalar(name, row[name], row["step"])
+            for n, cost in (row.get("validation") or {}).items():
+                self.board.add_scalar(f"validation/{n}", cost, row["step"])
+
+
+def run(
+    problem: str | None,
+    sizes: str | None,
+    recipe: str,
+    out: Path,
+    resume: bool,
+    warm_start: str | None,
+    reference: Path | None,
+    device: str,
+    deterministic: bool,
+    quiet: bool,
+    **given: Any,
+) -> None:
+    """Train a model: `routelearn train tsp 50 --recipe fast --minutes 5 --out runs/tsp50`.
+
+    Several sizes train one model: `routelearn train cvrp 20,50,100`. A flag that is not given keeps the recipe's
+    value. The run's folder receives config.json, metrics.jsonl, checkpoint.pt, best.safetensors and
+    last.safetensors; a stopped run goes on with --resume. More than one GPU or machine:
+    `torchrun --nproc-per-node K -m routelearn train ...`.
+    """
+    from routelearn import distributed
+    from routelearn.commands.evaluate import read_costs, usable_device
+    from routelearn.models import FOLDER
+    from routelearn.train import train as learn
+
+    where = usable_device(device)
+    if resume:
+        config = dataclasses.replace(saved_config(out, problem, sizes), **changes_of(given))
+    else:
+        config = resolve(problem or "tsp", sizes or "20", recipe, given)
+        if (out / "checkpoint.pt").exists():
+            raise InputError(f"{out}: holds a run already; go on with --resume, or name another folder")
+    start = None
+    if warm_start is not None:
+        shipped = FOLDER / f"{warm_start}.safetensors"
+        start = shipped if shipped.is_file() else Path(warm_start)
+    known = None
+    if reference is not None:
+        import torch
+
+        known = {n: torch.from_numpy(read_costs(reference, config.problem, n)) for n in config.sizes}
+    with Screen(out, config, quiet or distributed.rank() != 0) as screen:
+        last = learn(
+            config, out, device=where, resume=resume, warm_start=start, reference=known, deterministic=deterministic,
+            report=screen,
+        )  # fmt: skip
+    words = "  ".join(f"n={n} {cost:.4f}" for n, cost in last["validation"].items())
+    typer.echo(
+        f"{out}: {last['instances'] / 1e6:.2f}M instances in {last['elapsed'] / 60:.1f} min, validation {words}"
+        + (" (stopped early; --resume goes on)" if last["stopped"] else "")
+    )
+
+
+def with_config_flags(fn: Any) -> Any:
+    """Give `fn` the signature that typer reads: its own parameters, and one option per configuration field."""
+    own = [
+        inspect.Parameter(
+            "problem", inspect.Parameter.KEYWORD_ONLY, annotation=str | None,
+            default=typer.Argument(
+                None, help="Problem id: tsp, cvrp, sdvrp, op-const, op-unif, op-dist, pctsp, spctsp. [default: tsp]"
+            ),
+        ),
+        inspect.Parameter(
+            "sizes", inspect.Parameter.KEYWORD_ONLY, annotation=str | None,
+            default=typer.Argument(
+                None, help="Numbers of customers (nodes for TSP), such as 50 or 20,50,100. [default: 20]"
+            ),
+        ),
+    ]  # fmt: skip
+    options: list[tuple[str, Any, Any]] = [
+        ("recipe", str, typer.Option("fast", help="fast, or paper for exactly the paper's settings.")),
+        ("out", Path, typer.Option(Path("runs/latest"), help="Folder of the run.")),
+        ("resume", bool, typer.Option(False, "--resume", help="Go on with the run in --out as if never stopped.")),
+        ("warm_start", str | None, typer.Option(None, help="Start from this model (file or shipped name).")),
+        ("reference", Path | None, typer.Option(None, help="Costs (.npz) of the validation set, to report gaps.")),
+        ("device", str, typer.Option("auto", help="cpu, cuda, or auto.")),
+        ("deterministic", bool, typer.Option(False, "--deterministic", help="Bitwise repeatable on a GPU, slower.")),
+        ("quiet", bool, typer.Option(False, "--quiet", help="No live line.")),
+    ]
+    for field in dataclasses.fields(TrainConfig):
+        if field.name in POSITIONAL:
+            continue
+        kind = {"int": int, "float": float, "bool": bool, "str": str}.get(str(field.type), str)
+        choices = field.metadata["choices"]
+        text = field.metadata["help"] + (f" ({', '.join(choices)})" if choices else "")
+        options.append((field.name, kind | None, typer.Option(None, help=text[0].upper() + text[1:] + ".")))
+    parameters = own + [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
+        for name, kind, default in options
+    ]
+
+    def command(**values: Any) -> None:
+        fn(**values)
+
+    command.__doc__ = fn.__doc__
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {p.name: p.annotation for p in parameters}
+    return command
+
+
+train = with_config_flags(run)

@@ -1,0 +1,117 @@
+"""Evaluating a policy: solutions by a decoding strategy, every one checked, and what they cost."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from routelearn import decode as decoding
+from routelearn.compiling import compiled, cpu_compiler, resolve_precision
+from routelearn.errors import Infeasible, InputError
+from routelearn.problems.base import Problem, take, to_device
+from routelearn.rollout import advance
+
+WORTH_COMPILING = 2_000  # encoded instances from which compiling the encoder pays on a CPU (it takes some 15 s)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What came of it. Costs as the problem states them: minimised, so prizes are negative."""
+
+    tours: Tensor  # [B, 1, T]
+    costs: Tensor  # [B] float64
+    infeasible: int
+    seconds: float
+    decode: str
+    device: str
+
+    @property
+    def mean(self) -> float:
+        return float(self.costs.mean())
+
+    @property
+    def standard_error(self) -> float:
+        return float(self.costs.std() / math.sqrt(len(self.costs))) if len(self.costs) > 1 else 0.0
+
+    def gap(self, reference: Tensor) -> tuple[float, float]:
+        """Mean paired relative difference to reference costs [B], and its standard error."""
+        if len(reference) < len(self.costs):
+            raise InputError(f"{len(reference)} reference costs for {len(self.costs)} instances; give one for each")
+        reference = reference[: len(self.costs)].double()
+        scale = reference.mean().abs()
+        difference = (self.costs - reference) / scale
+        error = float(difference.std() / math.sqrt(len(difference))) if len(difference) > 1 else 0.0
+        return float(difference.mean()), error
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "mean_cost": self.mean,
+            "standard_error": self.standard_error,
+            "costs": self.costs.tolist(),
+            "infeasible": self.infeasible,
+            "seconds": self.seconds,
+            "decode": self.decode,
+            "device": self.device,
+        }
+
+
+def count_infeasible(problem: Problem, x: Any, tours: Tensor) -> int:
+    """How many tours break a rule: all at once, and row by row only if one does."""
+    try:
+        problem.check(x, tours)
+        return 0
+    except Infeasible:
+        pass
+    broken = 0
+    for row in range(tours.shape[0]):
+        try:
+            problem.check(take(x, slice(row, row + 1)), tours[row : row + 1])
+        except Infeasible:
+            broken += 1
+    return broken
+
+
+def evaluate(
+    problem: Problem,
+    policy: Any,
+    x: Any,
+    strategy: str = "greedy",
+    *,
+    device: torch.device,
+    seed: int = 0,
+    precision: str = "auto",
+    compile: bool | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Evaluation:
+    """Solve every instance of x with the strategy and judge the answers on the CPU, in double precision.
+
+    On a GPU, or where there is enough work, encoder and step are compiled first.
+    """
+    parsed = decoding.parse(strategy)
+    policy = policy.to(device).eval()
+    precision = resolve_precision(precision, device)
+    work = x.xy.shape[0] * parsed.augment
+    if compile is None:
+        compile = work >= WORTH_COMPILING and (device.type == "cuda" or cpu_compiler() is not None)
+    encode, step = policy.encode, advance
+    if compile and policy.compiles:
+        encode = compiled(policy.encode, device)
+        step = compiled(advance, device)
+    on_device = to_device(x, device)
+    started = time.perf_counter()
+    decoded = decoding.decode(
+        problem, policy, on_device, parsed, seed=seed, precision=precision, encode=encode, step=step, progress=progress
+    )
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    seconds = time.perf_counter() - started
+    tours = decoded.tour.cpu()
+    exact = type(x)(*(f if f is None or not f.is_floating_point() else f.double() for f in x))
+    costs = problem.cost(exact, tours)[:, 0]
+    return Evaluation(tours, costs, count_infeasible(problem, x, tours), seconds, strategy, str(device))

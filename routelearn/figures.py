@@ -1,0 +1,170 @@
+"""The paper's figures again: what each needs is measured here, what it looks like stands in plots/."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from matplotlib.figure import Figure
+
+from routelearn import models, problems
+from routelearn.ablations import HIGH, SEEDS, Run, optimal_costs, schedule_runs
+from routelearn.data import generate
+from routelearn.data.generate import TEST_SEED
+from routelearn.engine import solve_instances
+from routelearn.errors import InputError
+from routelearn.evaluate import evaluate
+from routelearn.model_file import Model
+from routelearn.plots.cvrp_examples import cvrp_examples
+from routelearn.plots.generalisation import GENERAL, LEARNED, SEARCH, Series, generalisation
+from routelearn.plots.learning_curves import Curve, learning_curves, read_run
+from routelearn.plots.rates import rate_schedules
+from routelearn.plots.saving import save
+from routelearn.problems.base import take
+from routelearn.reproduce import Watch, silent
+from routelearn.solvers import get as get_solver
+
+GENERAL_SIZES = (5, 10, 15, 20, 25, 30, 40, 50, 60, 75, 100, 125)
+HEURISTICS = {
+    "nearest-insertion": ("Nearest Insertion", GENERAL),
+    "random-insertion": ("Random Insertion", GENERAL),
+    "farthest-insertion": ("Farthest Insertion", GENERAL),
+    "nearest-neighbour": ("Nearest Neighbor", GENERAL),
+    "christofides+2opt": ("Christofides + 2OPT", SEARCH),
+}
+QUICK_SECONDS = 60.0  # constructions stop by themselves
+EXAMPLES = 6
+WITHOUT_MODEL = "random-savings+2opt"  # draws the CVRP examples where no model ships
+
+
+@dataclass(frozen=True)
+class Options:
+    limit: int = 1_000  # test instances for each size of figure 5
+    sizes: tuple[int, ...] = GENERAL_SIZES
+    model_files: tuple[Path, ...] = ()  # beside those that ship
+    seed: int = 1234
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What came of one figure: its files, or why there are none; `note` says what stands in for what."""
+
+    name: str
+    paths: list[Path]
+    note: str = ""
+
+
+def tsp_models(options: Options) -> dict[str, Model]:
+    """Every TSP model that ships or was named, by label."""
+    found = {
+        name: models.load_model(path=name) for name, entry in models.shipped().items() if entry["problem"] == "tsp"
+    }
+    for path in options.model_files:
+        model = models.load_model(path=path)
+        if model.problem == "tsp":
+            found[path.stem] = model
+    return found
+
+
+def generalisation_series(out: Path, options: Options, watch: Watch) -> tuple[list[Series], str]:
+    """Gaps to optimal tours at every size: models by greedy decoding, and the constructions."""
+    tsp, learned = problems.get("tsp"), tsp_models(options)
+    gaps: dict[str, dict[int, float]] = {label: {} for label in (*learned, *HEURISTICS)}
+    reference = ""
+    for n in options.sizes:
+        best = optimal_costs(n, TEST_SEED, options.limit, out, watch)
+        if best is None:
+            raise InputError('no solver for optimal tours is usable here; pip install "routelearn[lkh]"')
+        reference, optimum = best
+        x = take(generate("tsp", n), slice(0, options.limit))
+        for label, model in learned.items():
+            found = evaluate(tsp, model.policy, x, device=torch.device("cpu"))
+            gaps[label][n] = 100 * found.gap(optimum)[0]
+        for name in HEURISTICS:
+            result = solve_instances(tsp, x, get_solver(name), seconds=QUICK_SECONDS, seed=options.seed)
+            gaps[name][n] = 100 * float((result.costs - optimum).mean() / optimum.mean())
+    series = [
+        Series(f"AM {label} (greedy)", LEARNED, gaps[label], tuple(model.card.get("sizes", ())))
+        for label, model in learned.items()
+    ]
+    series += [Series(title, kind, gaps[name]) for name, (title, kind) in HEURISTICS.items()]
+    return series, reference
+
+
+def figure5(out: Path, options: Options, watch: Watch) -> tuple[Figure, str]:
+    series, reference = generalisation_series(out, options, watch)
+    table = {one.label: {str(n): round(gap, 4) for n, gap in one.gaps.items()} for one in series}
+    (out / "figure5-generalisation.json").write_text(json.dumps(table, indent=2) + "\n")
+    note = "" if any(one.kind == LEARNED for one in series) else "no TSP model yet: heuristics only"
+    title = f"TSP, first {options.limit} test instances of each size, gap to {reference}"
+    return generalisation(series, title), note
+
+
+def curves_of(out: Path, runs: dict[Run, str]) -> list[Curve]:
+    """Learning curves of runs of the table of ablations; InputError where one is missing."""
+    missing = [run.folder for run in runs if not (out / "ablations" / run.folder / "metrics.jsonl").is_file()]
+    if missing:
+        raise InputError(f"{len(missing)} runs are missing ({missing[0]}, ...); train them: reproduce table-ablations")
+    return [curve for run, label in runs.items() for curve in read_run(out / "ablations" / run.folder, label)]
+
+
+def figure3(out: Path, options: Options, watch: Watch) -> tuple[Figure, str]:
+    runs = {
+        Run(policy, 20, 3, baseline, HIGH, seed): f"{title} / {baseline}"
+        for title, policy in (("AM", "attention"), ("PN", "pointer"))
+        for baseline in ("rollout", "critic", "exponential")
+        for seed in SEEDS
+    }
+    return learning_curves(curves_of(out, runs), title="TSP20: models and baselines, two seeds each"), ""
+
+
+def figure6(out: Path, options: Options, watch: Watch) -> tuple[Figure, str]:
+    curves = curves_of(out, {run: run.rate for run in schedule_runs(20)})
+    try:
+        return rate_schedules([*curves, *curves_of(out, {run: run.rate for run in schedule_runs(50)})]), ""
+    except InputError:
+        return rate_schedules(curves), "TSP50 was not trained (--sizes 20,50): TSP20 only"
+
+
+def figure7(out: Path, options: Options, watch: Watch) -> tuple[Figure, str]:
+    cvrp = problems.get("cvrp")
+    x = take(generate("cvrp", 100), slice(0, EXAMPLES))
+    try:
+        model = models.load_model("cvrp", 100)
+    except InputError:
+        tours = solve_instances(cvrp, x, get_solver(WITHOUT_MODEL), seconds=QUICK_SECONDS, seed=options.seed).tours
+        note = f"no model for the CVRP yet: drawn with {WITHOUT_MODEL}"
+        return cvrp_examples(x, tours, f"CVRP, n = 100, by {WITHOUT_MODEL}"), note
+    tours = evaluate(cvrp, model.policy, x, device=torch.device("cpu")).tours
+    return cvrp_examples(x, tours, "CVRP, n = 100, greedy solutions of the attention model"), ""
+
+
+FIGURES: dict[str, Callable[[Path, Options, Watch], tuple[Figure, str]]] = {
+    "figure3-learning-curves": figure3,
+    "figure5-generalisation": figure5,
+    "figure6-rates": figure6,
+    "figure7-cvrp-examples": figure7,
+}
+
+
+def draw_figures(
+    out: Path, options: Options, *, only: Sequence[str] = (), watch: Watch = silent, report: Any = None
+) -> list[Drawn]:
+    """Every figure as PNG and SVG; one whose runs or solvers are missing is named, with the reason."""
+    out.mkdir(parents=True, exist_ok=True)
+    drawn = []
+    for name, make in FIGURES.items():
+        if only and name not in only:
+            continue
+        try:
+            figure, note = make(out, options, watch)
+            drawn.append(Drawn(name, save(figure, out / name), note))
+        except InputError as error:
+            drawn.append(Drawn(name, [], str(error)))
+        if report is not None:
+            report(drawn[-1])
+    return drawn

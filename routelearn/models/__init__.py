@@ -1,0 +1,68 @@
+"""Trained weights that ship with the package, one model file a name, each with its card in the header."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from routelearn.errors import InputError
+from routelearn.model_file import Model, load
+
+FOLDER = Path(__file__).parent
+
+
+def shipped() -> dict[str, dict[str, Any]]:
+    """Name -> problem, policy and card of every model in the package, without loading its weights."""
+    from safetensors import safe_open
+
+    found = {}
+    for path in sorted(FOLDER.glob("*.safetensors")):
+        with safe_open(path, framework="pt") as file:
+            header = file.metadata()
+        found[path.stem] = {
+            "problem": header["problem"],
+            "policy": header["policy"],
+            "card": json.loads(header["card"]),
+            "megabytes": path.stat().st_size / 1e6,
+        }
+    return found
+
+
+def load_model(
+    problem: str | None = None,
+    n: int | None = None,
+    *,
+    path: str | Path | None = None,
+    device: torch.device | str = "cpu",
+) -> Model:
+    """A model by file path or shipped name, or the shipped one that validates best for a problem near size n.
+
+    As section B.5 of the paper suggests: a model does best near the sizes it was trained on.
+    """
+    if path is not None:
+        named = FOLDER / f"{path}.safetensors"
+        if not named.is_file() and not Path(path).is_file():
+            have = ", ".join(shipped()) or "none"
+            raise InputError(f"{path}: no such model file, and no shipped model of that name (there are: {have})")
+        model = load(named if named.is_file() else path, device)
+        if problem is not None and model.problem != problem:
+            raise InputError(f"{path}: a model for {model.problem}, not for {problem}")
+        return model
+    candidates = {name: entry for name, entry in shipped().items() if entry["problem"] == problem}
+    if not candidates:
+        have = ", ".join(sorted({entry["problem"] for entry in shipped().values()})) or "none"
+        raise InputError(f"no trained model ships for {problem} yet (there is one for: {have}); give a model file")
+    return load(FOLDER / f"{min(candidates, key=lambda name: _rank(candidates[name], n))}.safetensors", device)
+
+
+def _rank(entry: dict[str, Any], n: int | None) -> tuple[float, float]:
+    """Distance from n to the nearest size with a measured cost, then that cost."""
+    measured = {int(size): float(row["greedy"]) for size, row in entry["card"].get("measured", {}).items()}
+    if not measured:
+        return (float("inf"), 0.0)
+    target = max(measured) if n is None else n
+    nearest = min(measured, key=lambda size: abs(size**0.5 - target**0.5))
+    return (abs(nearest**0.5 - target**0.5), measured[nearest])

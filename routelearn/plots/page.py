@@ -1,0 +1,57 @@
+"""One self-contained interactive page of a solution: routes to zoom, hover and switch off, and the cost over time."""
+
+from __future__ import annotations
+
+import html
+import json
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from routelearn.plots.routes import caption, colours, with_ends
+from routelearn.problems import get
+
+if TYPE_CHECKING:
+    from routelearn.solution import Solution
+
+
+def page(solution: Solution) -> str:
+    """HTML that needs no network: data, style and script are all inside."""
+    template = resources.files("routelearn.plots").joinpath("page.html").read_text(encoding="utf-8")
+    # "<" inside a script element could end it, and the two separators end a line of JavaScript.
+    data = json.dumps(page_data(solution), ensure_ascii=False, allow_nan=False)
+    for character in "<>&\u2028\u2029":
+        data = data.replace(character, f"\\u{ord(character):04x}")
+    title = html.escape(caption(solution))
+    return template.replace("{{title}}", title).replace("{{data}}", data)
+
+
+def page_data(solution: Solution) -> dict[str, Any]:
+    """What the script draws: stops by node number, routes as lists of them, the events of the search."""
+    routes = []
+    for i, (nodes, colour) in enumerate(zip(solution.node_routes, colours(len(solution.node_routes)), strict=True)):
+        routes.append(
+            {
+                "line": with_ends(solution, nodes),
+                "stops": nodes,
+                "length": solution.lengths[i],
+                "load": None if solution.loads is None else solution.loads[i],
+                "colour": colour,
+            }
+        )
+    sign = -1 if get(solution.problem).maximise else 1
+    return {
+        "problem": solution.problem,
+        "source": solution.source,
+        "unit": solution.unit,
+        "cost": solution.objective,
+        "length": solution.length,
+        "prize": solution.prize,
+        "seconds": solution.seconds,
+        "capacity": solution.limits.get("capacity"),
+        "depot": solution.depot is not None,
+        "embedded": solution.embedded,
+        "stops": [[str(name), x, y] for name, x, y in solution.layout],
+        "routes": routes,
+        "events": [[event.seconds, event.cost * sign, event.by] for event in solution.events],
+        "notes": list(solution.notes),
+    }

@@ -1,0 +1,78 @@
+"""A picture of routes by matplotlib, and the colours that all pictures share."""
+
+from __future__ import annotations
+
+import colorsys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from routelearn.solution import Solution
+
+LABELS = 60  # stops beyond which names would cover the picture
+
+
+def colours(count: int) -> list[str]:
+    """`count` colours far apart: steps of the golden angle round the hues."""
+    chosen = []
+    for i in range(count):
+        rgb = colorsys.hls_to_rgb((0.58 + i * 0.618034) % 1.0, 0.42 + 0.12 * (i % 2), 0.75)
+        chosen.append("#" + "".join(f"{round(255 * part):02x}" for part in rgb))
+    return chosen
+
+
+def with_ends(solution: Solution, nodes: list[int]) -> list[int]:
+    """The nodes of a route with both ends: the depot, or the first node again."""
+    return [0, *nodes, 0] if solution.depot is not None else [*nodes, *nodes[:1]]
+
+
+def caption(solution: Solution) -> str:
+    """One line on what is shown."""
+    unit = f" {solution.unit}" if solution.unit else ""
+    parts = [f"{solution.problem}: length {solution.length:,.6g}{unit}"]
+    if solution.prize is not None:
+        parts.append(f"prize {solution.prize:,.6g}")
+    if solution.problem.endswith("pctsp"):
+        parts.append(f"cost {solution.cost:,.6g}{unit}")
+    if len(solution.routes) > 1:
+        parts.append(f"{len(solution.routes)} routes")
+    if solution.depot is not None and solution.unvisited:
+        parts.append(f"{len(solution.unvisited)} stops left out")
+    return ", ".join(parts)
+
+
+def draw(solution: Solution) -> Figure:
+    """The routes in their colours, depot as a square, stops left out in grey."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 7), dpi=120, layout="constrained")
+    axes = figure.add_subplot()
+    x = [place[1] for place in solution.layout]
+    y = [place[2] for place in solution.layout]
+    for i, (nodes, colour) in enumerate(zip(solution.node_routes, colours(len(solution.node_routes)), strict=True), 1):
+        line = with_ends(solution, nodes)
+        axes.plot([x[v] for v in line], [y[v] for v in line], color=colour, linewidth=1.4, label=f"route {i}")
+        axes.scatter([x[v] for v in nodes], [y[v] for v in nodes], s=16, color=colour, zorder=3)
+    visited = {v for nodes in solution.node_routes for v in nodes}
+    first = 1 if solution.depot is not None else 0
+    missed = [v for v in range(first, len(x)) if v not in visited]
+    axes.scatter([x[v] for v in missed], [y[v] for v in missed], s=14, color="#b0b0b0", zorder=2)
+    if solution.depot is not None:
+        axes.scatter(x[:1], y[:1], marker="s", s=70, color="black", zorder=4)
+    if len(x) <= LABELS:
+        for name, a, b in solution.layout:
+            axes.annotate(
+                str(name)[:24], (a, b), xytext=(3, 3), textcoords="offset points", fontsize=6, parse_math=False
+            )
+    axes.set_aspect("equal", adjustable="datalim")
+    axes.set_title(caption(solution), fontsize=10)
+    if 1 < len(solution.node_routes) <= 20:
+        axes.legend(fontsize=7, loc="best")
+    if solution.embedded:
+        axes.set_xlabel("positions made from the distances", fontsize=8)
+    elif solution.on_globe:
+        axes.set_xlabel("km east", fontsize=8)
+        axes.set_ylabel("km north", fontsize=8)
+    axes.tick_params(labelsize=7)
+    return figure

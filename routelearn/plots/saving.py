@@ -1,0 +1,16 @@
+"""Every figure as PNG and as SVG."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+
+def save(figure: Figure, stem: Path) -> list[Path]:
+    """Writes stem.png and stem.svg; the SVG holds no date, so the same figure is the same file."""
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    paths = [stem.with_name(f"{stem.name}.{suffix}") for suffix in ("png", "svg")]
+    figure.savefig(paths[0], dpi=150)
+    figure.savefig(paths[1], metadata={"Date": None})
+    return paths

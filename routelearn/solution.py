@@ -1,0 +1,149 @@
+"""A solution as people get it: cost and routes in their own ids and units, how it was found, pictures and files."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+
+from routelearn.data import solutions
+from routelearn.data.convert import Converted
+from routelearn.data.files import STDIN
+from routelearn.data.stops import Stops
+from routelearn.errors import InputError
+from routelearn.problems import get
+from routelearn.solving.board import Event
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PICTURES = (".png", ".svg", ".pdf", ".html")
+
+
+@dataclass(frozen=True)
+class Solution(solutions.Solution):
+    """A checked solution. `routes` leave the depot out; they begin and end there."""
+
+    seconds: float = 0.0  # from the call to the answer; start-up of compiled code and model not counted
+    events: tuple[Event, ...] = ()  # every new best solution of the search, in order
+    notes: tuple[str, ...] = ()  # what the user should know, one line each
+    limits: dict[str, float] = field(default_factory=dict)  # capacity, max_length, min_prize where there are such
+    layout: tuple[tuple[str | int, float, float], ...] = ()  # id and position on a drawing, by node number
+    embedded: bool = False  # the layout was made from distances alone
+
+    @property
+    def objective(self) -> float:
+        """The cost as people state it: the prize of an orienteering tour is positive."""
+        return -self.cost if get(self.problem).maximise else self.cost
+
+    def gap_to(self, reference: float | solutions.Solution) -> float:
+        """How much worse than the reference (0.01: 1 %); negative if better. A positive number is a prize for OP."""
+        maximise = get(self.problem).maximise
+        other = reference.cost if isinstance(reference, solutions.Solution) else float(reference)
+        if maximise and other > 0:
+            other = -other
+        if other == 0:
+            return 0.0 if self.cost == 0 else float("inf") if self.cost > 0 else float("-inf")
+        return (self.cost - other) / abs(other)
+
+    def found_by(self) -> dict[str, float]:
+        """Part -> what it took off the cost of the first solution (0 for the part that built it)."""
+        gains: dict[str, float] = {}
+        before: float | None = None
+        for event in self.events:
+            gains[event.by] = gains.get(event.by, 0.0) + (0.0 if before is None else before - event.cost)
+            before = event.cost
+        return gains
+
+    def to_json(self) -> str:
+        document = json.loads(solutions.to_json(self))
+        document["limits"] = self.limits
+        document["seconds"] = self.seconds
+        document["history"] = [[round(e.seconds, 6), e.cost, e.by] for e in self.events]
+        document["notes"] = list(self.notes)
+        return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
+
+    def to_geojson(self) -> str:
+        return solutions.to_geojson(self)
+
+    def to_csv(self) -> str:
+        return solutions.to_csv(self)
+
+    def to_sol(self) -> str:
+        return solutions.to_sol(self)
+
+    def to_html(self) -> str:
+        """One self-contained interactive page."""
+        from routelearn.plots.page import page
+
+        return page(self)
+
+    def plot(self, path: str | Path | None = None) -> Figure | None:
+        """A matplotlib figure of the routes; with a path, a file instead: .png, .svg, .pdf, or an interactive .html."""
+        if path is None:
+            from routelearn.plots.routes import draw
+
+            return draw(self)
+        suffix = Path(path).suffix.lower()
+        if suffix not in PICTURES:
+            raise InputError(f"{path}: a picture ends in {', '.join(PICTURES)}")
+        try:
+            if suffix == ".html":
+                Path(path).write_text(self.to_html(), encoding="utf-8")
+            else:
+                from routelearn.plots.routes import draw
+
+                draw(self).savefig(path)
+        except OSError as error:
+            raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
+        return None
+
+    def write(self, path: str | Path, kind: str | None = None) -> None:
+        """The format that the suffix (or `kind`) names: json, geojson, csv, sol; `-` is standard output."""
+        to_stdout = str(path) == STDIN
+        name = kind or ("json" if to_stdout else Path(path).suffix.lower().removeprefix("."))
+        if name != "json":
+            solutions.write_solution(path, self, name)
+        elif to_stdout:
+            sys.stdout.write(self.to_json())
+        else:
+            try:
+                Path(path).write_text(self.to_json(), encoding="utf-8")
+            except OSError as error:
+                raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
+
+
+def make_solution(
+    converted: Converted,
+    stops: Stops,
+    tour: Tensor,
+    *,
+    seconds: float,
+    events: tuple[Event, ...] = (),
+    notes: tuple[str, ...] = (),
+) -> Solution:
+    """The tour [T] as a Solution; the problem itself checks and measures it, and raises Infeasible if it must."""
+    plain = solutions.solution_of(converted, stops, tour)
+    x, scale = converted.referee, converted.scale
+    limits: dict[str, float] = {}
+    if hasattr(x, "capacity"):
+        limits["capacity"] = int(x.capacity[0]) / scale.demand
+    for name in ("max_length", "min_prize"):
+        if hasattr(x, name):
+            limits[name] = float(getattr(x, name)[0])
+    positions = x.xy[0].tolist()
+    values: dict[str, Any] = {f.name: getattr(plain, f.name) for f in dataclasses.fields(plain)}
+    return Solution(
+        **values,
+        seconds=seconds,
+        events=events,
+        notes=notes,
+        limits=limits,
+        layout=tuple((name, a, b) for name, (a, b) in zip(scale.ids, positions, strict=True)),
+        embedded=stops.xy is None and stops.latlon is None,
+    )

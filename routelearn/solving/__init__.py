@@ -1,0 +1,145 @@
+"""Anyone's stops to a checked, good solution within the seconds given: `solve`, and `solve_many` for a batch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from routelearn.data.convert import Converted, to_instance
+from routelearn.data.stops import Stops
+from routelearn.errors import InputError
+from routelearn.model_file import Model
+from routelearn.problems import Problem
+from routelearn.solution import Solution, make_solution
+from routelearn.solving.anytime import anytime
+from routelearn.solving.arguments import stops_of
+from routelearn.solving.board import Board, Event, Watch
+from routelearn.solving.guide import Guide
+from routelearn.solving.many import solve_many, solve_many_stops
+from routelearn.solving.models import find_model
+from routelearn.solving.online import travel
+from routelearn.solving.start import heuristic
+
+__all__ = ["Event", "Solution", "solve", "solve_many", "solve_many_stops", "solve_stops", "stops_of"]
+
+MOST_NODES = 10_000
+
+
+def solve(
+    coords: Any = None,
+    *,
+    latlon: Any = None,
+    matrix: Any = None,
+    demand: Any = None,
+    capacity: float | None = None,
+    prize: Any = None,
+    penalty: Any = None,
+    real_prize: Any = None,
+    max_length: float | None = None,
+    min_prize: float | None = None,
+    ids: Sequence[str | int] | None = None,
+    depot: int | None = None,
+    problem: str | None = None,
+    seconds: float = 1.0,
+    seed: int = 0,
+    policy: bool = True,
+    model: str | Path | None = None,
+    threads: int | None = None,
+    watch: Watch | None = None,
+) -> Solution:
+    """The best solution found in `seconds` for one set of stops; 0 seconds: one construction by the policy.
+
+    `coords` [N, 2] in any unit, or `latlon` [N, 2] in degrees, or `matrix` [N, N] (with places or without), from row
+    to column. `demand`, `prize` and `penalty` are [N] with 0 for the depot, which is row 0 unless `depot` names
+    another. The problem follows from what is given (docs/formats.md) or is named. `policy=False` searches from a
+    constructive heuristic; `model` is a model file instead of the shipped one. `watch` hears of every new best.
+    """
+    stops = stops_of(
+        coords=coords, latlon=latlon, matrix=matrix, demand=demand, prize=prize, penalty=penalty,
+        real_prize=real_prize, ids=ids, depot=depot,
+    )  # fmt: skip
+    return solve_stops(
+        stops, problem=problem, capacity=capacity, max_length=max_length, min_prize=min_prize, seconds=seconds,
+        seed=seed, policy=policy, model=model, threads=threads, watch=watch,
+    )  # fmt: skip
+
+
+def solve_stops(
+    stops: Stops,
+    *,
+    problem: str | None = None,
+    capacity: float | str | None = None,
+    max_length: float | None = None,
+    min_prize: float | None = None,
+    seconds: float = 1.0,
+    seed: int = 0,
+    policy: bool = True,
+    model: str | Path | None = None,
+    threads: int | None = None,
+    watch: Watch | None = None,
+    given: Tensor | None = None,
+) -> Solution:
+    """As `solve`, for stops that a reader made. `given` [1, 1, T] is a solution to improve."""
+    began = time.perf_counter()
+    check_seconds(seconds)
+    converted = to_instance(stops, problem, capacity, max_length, min_prize)
+    nodes = len(converted.scale.ids)
+    if nodes > MOST_NODES:
+        raise InputError(f"{stops.source}: {nodes} stops; {MOST_NODES} are the most")
+    loading = time.perf_counter()
+    found, notes = find_model(converted.problem, nodes, policy, model)
+    if seconds > 0 or found is None or given is not None:
+        from routelearn.improve.search import load_kernels
+
+        load_kernels(converted.problem)
+    began += time.perf_counter() - loading  # start-up is not part of the search's time
+    board = Board(watch)
+    board.began = began
+    search(converted, board, seconds=seconds, model=found, given=given, seed=seed, threads=threads)
+    assert board.tour is not None
+    solution = make_solution(converted, stops, board.tour[0, 0], seconds=0.0, events=tuple(board.events), notes=notes)
+    object.__setattr__(solution, "seconds", time.perf_counter() - began)
+    return solution
+
+
+def search(
+    converted: Converted,
+    board: Board,
+    *,
+    seconds: float,
+    model: Model | None,
+    given: Tensor | None = None,
+    seed: int = 0,
+    threads: int | None = None,
+) -> None:
+    """Leave the best solution found in `seconds` on the board."""
+    problem, x = converted.problem, converted.referee
+    guide = None if model is None else Guide(problem, model, converted.policy, x)
+    if given is not None:
+        board.submit(given, float(problem.cost(x, given)), "given")
+    if problem.reveals_on_visit and (seconds > 0 or guide is None):
+        tour = travel(problem, x, deadline=board.began + seconds, seed=seed)
+        board.submit(tour, float(problem.cost(x, tour)), "search")
+    elif seconds > 0:
+        deadline = board.began + seconds - reserve(problem, x)
+        anytime(problem, x, board, deadline=deadline, guide=guide, given=given, seed=seed, threads=threads)
+    elif guide is not None and (built := guide.greedy()) is not None:
+        board.submit(*built, "policy")
+    if board.tour is None:
+        tour = heuristic(problem, x, seed)
+        board.submit(tour, float(problem.cost(x, tour)), "heuristic")
+
+
+def reserve(problem: Problem, x: Any) -> float:
+    """Seconds kept back for the referee: it follows vehicle routes step by step."""
+    nodes = x.xy.shape[1]
+    return 2e-3 + nodes * (4e-5 if hasattr(x, "demand") else 1e-6)
+
+
+def check_seconds(seconds: float) -> None:
+    if not 0 <= seconds <= 86_400:
+        raise InputError(f"seconds is {seconds}; 0 to 86400 are possible")

@@ -1,0 +1,161 @@
+"""The anytime search of one instance: policy, local search and metaheuristic, and both together, until the time is up.
+
+Threads share a board with the best solution. The first thread begins with the policy (greedy, then augmented and
+sampled while that beats what the others have found), the others with a constructive heuristic; all of them search
+on. Now and then the first thread takes a part of the best solution away, lets the policy build it again and searches
+from there; where that finds nothing, it is tried ever more rarely.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from routelearn.problems.base import Problem
+from routelearn.solving.board import Board
+from routelearn.solving.guide import Guide
+
+SLICES = 20  # looks at the board, and at what is found, in one search
+SHORTEST_SLICE = 0.02  # seconds
+POLICY_SHARE = 0.2  # of the time that the first construction of the policy may take
+SAMPLES = 8  # draws per symmetry, and partial solutions rebuilt at once
+LEFT_OFF = (0.1, 0.2, 0.4)  # shares of the solution that are taken away, in turn
+MOST_THREADS = 4  # more searches of one instance find little more
+JOIN = 0.6  # share of the time after which all threads go on from the best solution of all
+
+
+def cores() -> int:
+    """Processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def one_torch_thread() -> Iterator[None]:
+    """The searches use the other processors."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def anytime(
+    problem: Problem,
+    x: Any,
+    board: Board,
+    *,
+    deadline: float,
+    guide: Guide | None = None,
+    given: Tensor | None = None,
+    seed: int = 0,
+    threads: int | None = None,
+) -> None:
+    """Search until `deadline` (of `time.perf_counter`) and leave the best solution on the board.
+
+    `given` [1, 1, T] is a solution to start from. An interrupt ends the search early.
+    """
+    threads = threads or min(cores(), MOST_THREADS)
+    with one_torch_thread(), ThreadPoolExecutor(threads) as pool:
+        workers = [
+            Worker(problem, x, board, deadline, seed * MOST_THREADS + i, guide if i == 0 else None, given, threads == 1)
+            for i in range(threads)
+        ]
+        running = [pool.submit(worker.work) for worker in workers]
+        try:
+            for future in running:
+                future.result()
+        except BaseException as error:
+            board.stop.set()
+            if not isinstance(error, KeyboardInterrupt) or board.tour is None:
+                raise
+
+
+class Worker:
+    """One thread of the search."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        x: Any,
+        board: Board,
+        deadline: float,
+        seed: int,
+        guide: Guide | None,
+        given: Tensor | None,
+        alone: bool,
+    ):
+        self.problem, self.x, self.board, self.deadline = problem, x, board, deadline
+        self.seed, self.guide, self.given, self.alone = seed, guide, given, alone
+        self.total = max(deadline - time.perf_counter(), 1e-9)
+        self.pause, self.waited, self.tries = 1, 0, 0  # slices between two rebuildings, since the last one; rebuildings
+
+    @property
+    def left(self) -> float:
+        return 0.0 if self.board.stop.is_set() else self.deadline - time.perf_counter()
+
+    def work(self) -> None:
+        from routelearn.improve import Search  # compiled code: only where there is time to use it
+
+        search = Search(self.problem, self.x, self.seed, horizon=self.total)
+        board = self.board
+        if self.given is not None:
+            search.offer(self.given)
+        else:
+            if self.guide is not None and not self.alone:
+                self._policy(search)
+            if search.best_tour is None:
+                search.run(0.0)
+                board.submit(search.best_tour, search.best_cost, "heuristic")
+                if self.guide is not None and self.alone:
+                    self._policy(search)
+        length = max(self.total / SLICES, SHORTEST_SLICE)
+        while (left := self.left) > 0:
+            search.run(length if left > 1.5 * length else left)
+            board.submit(search.best_tour, search.best_cost, "search")
+            if search.engine.exhausted:
+                return
+            if self.guide is not None:
+                self._rebuild(search, length)
+            if self.left < (1 - JOIN) * self.total and board.cost < search.best_cost and board.tour is not None:
+                search.offer(board.tour)
+
+    def _policy(self, search: Any) -> None:
+        """Greedy if there is time for it, then more of it while the policy is ahead of the other threads."""
+        assert self.guide is not None
+        limit = time.perf_counter() + POLICY_SHARE * self.left
+        if self.guide.expected() > POLICY_SHARE * self.left:
+            return
+        for construct in (self.guide.greedy, self.guide.augmented, lambda end: self.guide.sampled(SAMPLES, end)):
+            found = construct(limit)
+            if found is None:
+                return
+            search.offer(found[0])
+            if not self.board.submit(*found, "policy"):
+                return
+
+    def _rebuild(self, search: Any, length: float) -> None:
+        """Destroy a part of the best solution, let the policy rebuild it, search from there; back off on failure."""
+        assert self.guide is not None
+        self.waited += 1
+        if self.waited < self.pause or self.guide.expected() > POLICY_SHARE * self.left:
+            return
+        if self.board.cost < search.best_cost and self.board.tour is not None:
+            search.offer(self.board.tour)
+        prefix = search.destroyed(SAMPLES, LEFT_OFF[self.tries % len(LEFT_OFF)])
+        found = self.guide.rebuilt(prefix, time.perf_counter() + POLICY_SHARE * self.left)
+        self.tries, self.waited = self.tries + 1, 0
+        if found is not None:
+            search.offer(found[0], restart=True)
+            search.run(min(length, max(self.left, 0.0)))
+            if self.board.submit(search.best_tour, search.best_cost, "rebuild"):
+                self.pause = 1
+                return
+        self.pause *= 2

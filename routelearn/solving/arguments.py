@@ -1,0 +1,125 @@
+"""Arrays that a Python caller gives, as Stops: shapes and numbers checked, messages that name argument and row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from routelearn.data.numbers import LARGEST, SMALLEST, exact
+from routelearn.data.records import check_degrees
+from routelearn.data.stops import Stops, checked_matrix
+from routelearn.errors import InputError
+
+
+def stops_of(
+    *,
+    coords: Any = None,
+    latlon: Any = None,
+    matrix: Any = None,
+    demand: Any = None,
+    prize: Any = None,
+    penalty: Any = None,
+    real_prize: Any = None,
+    ids: Sequence[str | int] | None = None,
+    depot: int | None = None,
+    source: str = "the arguments",
+) -> Stops:
+    """The stops of one instance; without `ids` they are called by their row, from 0."""
+    if coords is not None and latlon is not None:
+        raise InputError(f"{source}: both coords and latlon; keep the one that lengths shall be measured by")
+    places = {"coords": _places(coords, "coords", source), "latlon": _places(latlon, "latlon", source)}
+    lengths = None if matrix is None else checked_matrix(_floats(matrix, "matrix", source), f"{source}: matrix")
+    counts = [len(a) for a in (*places.values(), lengths) if a is not None]
+    if not counts:
+        raise InputError(f"{source}: no places; give coords, latlon or matrix")
+    count = counts[0]
+    where = tuple(f"row {i}" for i in range(count))
+    if places["latlon"] is not None:
+        check_degrees(places["latlon"], where, source)
+    metric = "matrix" if lengths is not None else "euclidean" if places["latlon"] is None else "great-circle"
+    return Stops(
+        source,
+        _names(ids, count, source),
+        where,
+        xy=places["coords"],
+        latlon=places["latlon"],
+        matrix=lengths,
+        demand=_exact(demand, count, source),
+        prize=_column(prize, "prize", count, source),
+        penalty=_column(penalty, "penalty", count, source),
+        real_prize=_column(real_prize, "real_prize", count, source),
+        depot=_depot(depot, count, source),
+        metric=metric,
+    )
+
+
+def _floats(values: Any, name: str, source: str) -> np.ndarray:
+    """A copy in double precision of anything that looks like an array of numbers (a tensor, lists, a frame)."""
+    if hasattr(values, "detach"):
+        values = values.detach().cpu().numpy()
+    try:
+        array = np.array(values)
+        if array.dtype.kind not in "iuf":
+            raise TypeError
+        array = array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{source}: {name} holds something that is no number, or rows of unequal length") from None
+    bad = ~(np.isfinite(array) & (np.abs(array) <= LARGEST))
+    if bad.any():
+        row = int(np.argwhere(bad)[0][0]) if array.ndim else 0
+        raise InputError(f"{source}: row {row} of {name} is not a finite number below {LARGEST:.0e}")
+    array[np.abs(array) < SMALLEST] = 0.0
+    return array
+
+
+def _places(values: Any, name: str, source: str) -> np.ndarray | None:
+    if values is None:
+        return None
+    array = _floats(values, name, source)
+    if array.ndim != 2 or array.shape[1] != 2 or len(array) == 0:
+        raise InputError(f"{source}: {name} has shape {array.shape}; (stops, 2) is needed")
+    return array
+
+
+def _column(values: Any, name: str, count: int, source: str) -> np.ndarray | None:
+    if values is None:
+        return None
+    array = _floats(values, name, source)
+    if array.shape != (count,):
+        raise InputError(f"{source}: {name} has shape {array.shape}; {count} stops need ({count},), the depot's 0 too")
+    return array
+
+
+def _exact(values: Any, count: int, source: str) -> tuple[Fraction, ...] | None:
+    """Demands as the decimals they print as: 0.1 is a tenth."""
+    if values is None:
+        return None
+    array = _column(values, "demand", count, source)
+    assert array is not None
+    return tuple(
+        Fraction(int(value)) if value == int(value) else exact(float(value), f"{source}, row {i}", "demand")
+        for i, value in enumerate(array.tolist())
+    )
+
+
+def _names(ids: Sequence[str | int] | None, count: int, source: str) -> tuple[str | int, ...]:
+    if ids is None:
+        return tuple(range(count))
+    names = tuple(name.item() if isinstance(name, np.generic) else name for name in ids)
+    if len(names) != count:
+        raise InputError(f"{source}: {len(names)} ids for {count} stops")
+    for i, name in enumerate(names):
+        if isinstance(name, bool) or not isinstance(name, str | int):
+            raise InputError(f"{source}, row {i}: the id is a {type(name).__name__}; text or a whole number is needed")
+    return names
+
+
+def _depot(depot: int | None, count: int, source: str) -> int | None:
+    if depot is None:
+        return None
+    if isinstance(depot, bool) or not isinstance(depot, int | np.integer) or not 0 <= depot < count:
+        raise InputError(f"{source}: depot is {depot!r}; the row of a stop, 0 to {count - 1}, is needed")
+    return int(depot)

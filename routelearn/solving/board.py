@@ -1,0 +1,53 @@
+"""What a running search has found: the best solution, and when and by what each better one was found."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from torch import Tensor
+
+# What may find a solution: the policy alone, a constructive heuristic, local search and metaheuristic, or the
+# policy rebuilding a part of the best one. "given": the solution that `improve` starts from.
+SOURCES = ("policy", "heuristic", "search", "rebuild", "given")
+
+ROUNDING = 1e-9  # of the cost
+
+
+@dataclass(frozen=True)
+class Event:
+    """A new best solution."""
+
+    seconds: float  # since the search began
+    cost: float
+    by: str  # one of SOURCES
+
+
+Watch = Callable[[Event], None]
+
+
+class Board:
+    """The best solution so far, shared by the threads of one search."""
+
+    def __init__(self, watch: Watch | None = None):
+        self.began = time.perf_counter()
+        self.tour: Tensor | None = None  # [1, 1, T]
+        self.cost = float("inf")
+        self.events: list[Event] = []
+        self.stop = threading.Event()  # set by an interrupt: give back what is there
+        self.watch = watch
+        self.lock = threading.Lock()
+
+    def submit(self, tour: Tensor | None, cost: float, by: str) -> bool:
+        """Keep the tour [1, 1, T] if it is the best by more than rounding; True if it is."""
+        with self.lock:
+            if tour is None or not cost < self.cost - ROUNDING * abs(cost):
+                return False
+            self.tour, self.cost = tour, cost
+            event = Event(time.perf_counter() - self.began, cost, by)
+            self.events.append(event)
+            if self.watch is not None:
+                self.watch(event)
+        return True

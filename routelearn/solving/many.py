@@ -1,0 +1,245 @@
+"""Many instances at once: the policy decodes them in batches, then all processors improve the solutions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from routelearn.compiling import best_device
+from routelearn.data.convert import Converted, to_instance
+from routelearn.data.stops import Stops
+from routelearn.decode import decode
+from routelearn.errors import Infeasible, InputError
+from routelearn.model_file import Model
+from routelearn.problems.base import Problem, concat, to_device
+from routelearn.solution import Solution, make_solution
+from routelearn.solving.anytime import cores, one_torch_thread
+from routelearn.solving.arguments import stops_of
+from routelearn.solving.board import Board
+from routelearn.solving.models import find_model
+from routelearn.solving.online import travel
+
+POLICY_SHARE = 0.1  # of the time that the policy may take on processors that the search needs, too
+CHUNK = 64  # instances between two looks at the clock; the first chunk is an eighth of it
+
+
+def solve_many(
+    coords: Any = None,
+    *,
+    latlon: Any = None,
+    matrix: Any = None,
+    demand: Any = None,
+    capacity: Any = None,
+    prize: Any = None,
+    penalty: Any = None,
+    real_prize: Any = None,
+    max_length: Any = None,
+    min_prize: Any = None,
+    problem: str | None = None,
+    seconds: float | None = None,
+    seed: int = 0,
+    policy: bool = True,
+    model: str | Path | None = None,
+    device: str = "auto",
+    threads: int | None = None,
+) -> list[Solution]:
+    """A solution for every instance: arguments as for `solve`, each with one entry an instance ([B, N, 2], or a list).
+
+    Sizes may differ; limits may be one number for all. `seconds` is for all of them together; without it every
+    solution of the policy (or of a heuristic) is taken to its local optimum. The policy runs on a GPU if there is one.
+    """
+    columns = {
+        "coords": coords, "latlon": latlon, "matrix": matrix, "demand": demand, "prize": prize, "penalty": penalty,
+        "real_prize": real_prize,
+    }  # fmt: skip
+    given = {name: value for name, value in columns.items() if value is not None}
+    if not given:
+        raise InputError("no places; give coords, latlon or matrix, one entry an instance")
+    counts = {name: _length(value, name) for name, value in given.items()}
+    batch = next(iter(counts.values()))
+    odd = next((name for name, count in counts.items() if count != batch), None)
+    if odd is not None:
+        raise InputError(f"{odd} has {counts[odd]} entries, but there are {batch} instances")
+    if batch == 0:
+        return []
+    stops = [
+        stops_of(source=f"instance {row}", **{name: value[row] for name, value in given.items()})
+        for row in range(batch)
+    ]
+    return solve_many_stops(
+        stops, problem=problem, capacity=capacity, max_length=max_length, min_prize=min_prize, seconds=seconds,
+        seed=seed, policy=policy, model=model, device=device, threads=threads,
+    )  # fmt: skip
+
+
+def solve_many_stops(
+    stops: Sequence[Stops],
+    *,
+    problem: str | None = None,
+    capacity: Any = None,
+    max_length: Any = None,
+    min_prize: Any = None,
+    seconds: float | None = None,
+    seed: int = 0,
+    policy: bool = True,
+    model: str | Path | None = None,
+    device: str = "auto",
+    threads: int | None = None,
+) -> list[Solution]:
+    """As `solve_many`, for stops that a reader made."""
+    began = time.perf_counter()
+    if seconds is not None and not 0 <= seconds <= 86_400:
+        raise InputError(f"seconds is {seconds}; 0 to 86400 are possible")
+    limits = [_per_instance(value, len(stops), name) for value, name in _limits(capacity, max_length, min_prize)]
+    converted = [to_instance(one, problem, *(limit[row] for limit in limits)) for row, one in enumerate(stops)]
+    groups: dict[Any, list[int]] = {}
+    for row, one in enumerate(converted):
+        groups.setdefault((one.problem.name, one.referee.xy.shape[1], one.referee.distances is None), []).append(row)
+    loading = time.perf_counter()
+    load_kernels(converted, seconds)
+    tail = loading - began  # making solutions takes about as long as making instances
+    began += time.perf_counter() - loading
+    solved: dict[int, Solution] = {}
+    for rows in groups.values():
+        now = time.perf_counter()
+        share = len(rows) / (len(stops) - len(solved))
+        end = None if seconds is None else now + share * max(0.0, began + seconds - tail - now)
+        boards, notes = _solve_group(
+            [converted[row] for row in rows], end, seed, policy, model, best_device(device), threads or cores()
+        )
+        for row, board in zip(rows, boards, strict=True):
+            assert board.tour is not None
+            spent = board.events[-1].seconds
+            events = tuple(board.events)
+            solved[row] = make_solution(
+                converted[row], stops[row], board.tour[0, 0], seconds=spent, events=events, notes=notes
+            )
+    return [solved[row] for row in range(len(stops))]
+
+
+def load_kernels(converted: Sequence[Converted], seconds: float | None) -> None:
+    if seconds == 0:
+        return
+    from routelearn.improve.search import load_kernels as load
+
+    for problem in {one.problem.name: one.problem for one in converted}.values():
+        load(problem)
+
+
+def _length(value: Any, name: str) -> int:
+    try:
+        return len(value)
+    except TypeError:
+        raise InputError(f"{name} is a {type(value).__name__}; one entry an instance is needed") from None
+
+
+def _limits(capacity: Any, max_length: Any, min_prize: Any) -> tuple[tuple[Any, str], ...]:
+    return (capacity, "capacity"), (max_length, "max_length"), (min_prize, "min_prize")
+
+
+def _per_instance(value: Any, count: int, name: str) -> list[Any]:
+    """One limit for each instance: the number given for all, or the numbers given."""
+    if value is None or isinstance(value, int | float | str):
+        return [value] * count
+    values = value.tolist() if hasattr(value, "tolist") else list(value)
+    if not isinstance(values, list):
+        return [values] * count
+    if len(values) != count:
+        raise InputError(f"{name} has {len(values)} entries, but there are {count} instances")
+    return values
+
+
+def _solve_group(
+    group: list[Converted],
+    end: float | None,
+    seed: int,
+    policy: bool,
+    model: str | Path | None,
+    device: torch.device,
+    threads: int,
+) -> tuple[list[Board], tuple[str, ...]]:
+    """A board with a solution for every instance of one problem and one size."""
+    problem = group[0].problem
+    boards = [Board() for _ in group]
+    found, notes = find_model(problem, group[0].referee.xy.shape[1], policy, model, str(device))
+    nothing_but_policy = end is not None and end <= time.perf_counter()
+    if found is not None:
+        _decode(problem, group, boards, found, device, seed, None if nothing_but_policy else end)
+    if problem.reveals_on_visit or nothing_but_policy:
+        _complete(problem, group, boards, end, seed)
+        return boards, notes
+    remaining = len(group)
+
+    def improve(row: int) -> None:
+        nonlocal remaining
+        from routelearn.improve import Search
+
+        one, board = group[row], boards[row]
+        seconds = None
+        if end is not None:
+            seconds = max(0.0, (end - time.perf_counter()) * threads / max(remaining, threads))
+        remaining -= 1
+        search = Search(problem, one.referee, seed + row, horizon=seconds)
+        if board.tour is not None:
+            search.offer(board.tour)
+        else:
+            search.run(0.0)
+            board.submit(search.best_tour, search.best_cost, "heuristic")
+        search.run(seconds)
+        board.submit(search.best_tour, search.best_cost, "search")
+
+    with one_torch_thread(), ThreadPoolExecutor(threads) as pool:
+        list(pool.map(improve, range(len(group))))
+    return boards, notes
+
+
+def _decode(
+    problem: Problem,
+    group: list[Converted],
+    boards: list[Board],
+    model: Model,
+    device: torch.device,
+    seed: int,
+    end: float | None,
+) -> None:
+    """The policy's greedy solutions in batches, on the boards; on a CPU only while they leave time for the search."""
+    began, low = time.perf_counter(), 0
+    whole = device.type == "cuda" or end is None
+    while low < len(group):
+        if low and not whole and end is not None:
+            expected = (time.perf_counter() - began) / low * len(group)
+            if expected > POLICY_SHARE * (end - began):
+                return  # too slow here: a heuristic starts the others
+        part = group[low : len(group) if whole else low + (CHUNK if low else CHUNK // 8)]
+        seen = to_device(concat([one.policy for one in part]), device)
+        tours: Tensor = decode(problem, model.policy, seen, "greedy", seed=seed).tour.cpu()
+        for row, one in enumerate(part):
+            tour = tours[row : row + 1]
+            try:
+                problem.check(one.referee, tour)
+            except Infeasible:  # by rounding: built in single precision, on other units
+                continue
+            boards[low + row].submit(tour, float(problem.cost(one.referee, tour)), "policy")
+        low += len(part)
+
+
+def _complete(problem: Problem, group: list[Converted], boards: list[Board], end: float | None, seed: int) -> None:
+    """A constructed solution where the policy gave none."""
+    missing = [row for row, board in enumerate(boards) if board.tour is None]
+    for done, row in enumerate(missing):
+        x = group[row].referee
+        if problem.reveals_on_visit:
+            now = time.perf_counter()
+            deadline = now if end is None else now + max(0.0, end - now) / (len(missing) - done)
+            tour = travel(problem, x, deadline=deadline, seed=seed)
+        else:
+            from routelearn.solving.start import heuristic
+
+            tour = heuristic(problem, x, seed)
+        boards[row].submit(tour, float(problem.cost(x, tour)), "heuristic")

@@ -1,0 +1,36 @@
+"""Which trained model serves an instance, if any."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+from routelearn.errors import InputError
+from routelearn.model_file import Model
+from routelearn.problems import Problem
+from routelearn.solving.guide import usable
+
+
+def find_model(
+    problem: Problem, nodes: int, policy: bool = True, path: str | Path | None = None, device: str = "cpu"
+) -> tuple[Model | None, tuple[str, ...]]:
+    """(a model to use, notes for the user where there is none)."""
+    if not policy:
+        return None, ()
+    if path is not None:
+        return _load(problem.name, nodes, str(path), device), ()
+    try:
+        model = _load(problem.name, nodes, None, device)
+    except InputError:
+        return None, (f"no trained model for {problem.name}: a constructive heuristic starts the search",)
+    if not usable(model, nodes):
+        sizes = max(model.card["sizes"])
+        return None, (f"{nodes} stops, far from the {sizes} of the trained model: a heuristic starts the search",)
+    return model, ()
+
+
+@lru_cache(maxsize=8)
+def _load(problem: str, nodes: int, path: str | None, device: str) -> Model:
+    from routelearn.models import load_model
+
+    return load_model(problem, nodes, path=path, device=device)

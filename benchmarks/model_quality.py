@@ -40,7 +40,9 @@ SIZES = (20, 50, 100)
 MARGIN = 0.005  # the paper prints two digits: better means by this much (TSP: under the figure with more digits)
 
 
-def measure(model: model_file.Model, n: int, best: str, limit: int | None, device: torch.device, precision: str) -> dict:
+def measure(
+    model: model_file.Model, n: int, best: str, limit: int | None, device: torch.device, precision: str
+) -> dict:
     """Greedy and best-strategy means on the first `limit` of the paper's test instances."""
     problem = problems.get(model.problem)
     x = generate(problem, n)
@@ -85,7 +87,9 @@ def main() -> None:
         names = [options.name or trained.problem]
         card = {**trained.card, "date": datetime.date.today().isoformat(), "measured": {}}
         target = models.FOLDER / f"{names[0]}.safetensors"
-        model_file.save(target, model_file.Model(trained.policy, trained.problem, trained.kind, trained.options, card), half=True)
+        model_file.save(
+            target, model_file.Model(trained.policy, trained.problem, trained.kind, trained.options, card), half=True
+        )
     behind = 0
     print(f"{'model':12}{'n':>5}{'instances':>10}  {'column':10}{'paper':>10}{'ours':>11}   verdict", flush=True)
     for name in names:

@@ -38,14 +38,14 @@ def config_for(problem: str, n: int, baseline: str, precision: str) -> TrainConf
     )
 
 
-def rollout_length(problem, policy, config, device, precision) -> int:  # noqa: ANN001
+def rollout_length(problem, policy, config, device, precision) -> int:
     """Steps that a trained policy's rollouts need: the bound, or for several routes what was seen at n = 100."""
     n = config.sizes[0]
     bound = problem.max_steps(problem.sample(NumpyRng(0), 64, n))
     return bound if bound <= n + 1 else int(n * 1.3) + 6
 
 
-def flops(policy, problem, config: TrainConfig, steps: int) -> float:  # noqa: ANN001
+def flops(policy, problem, config: TrainConfig, steps: int) -> float:
     """Floating point operations of the matrix products of one training step, forward and backward."""
     n = config.sizes[0] + (1 if problem.has_depot else 0)
     d, batch, solutions = config.width, config.batch[0], config.solutions
@@ -57,7 +57,7 @@ def flops(policy, problem, config: TrainConfig, steps: int) -> float:  # noqa: A
     return batch * (3 * forward + solutions * decode + greedy)
 
 
-def timed(fn, device: torch.device, seconds: float) -> float:  # noqa: ANN001
+def timed(fn, device: torch.device, seconds: float) -> float:
     """Seconds a call, after warming up."""
     wait = torch.cuda.synchronize if device.type == "cuda" else lambda: None
     for _ in range(6 if device.type == "cuda" else 1):
@@ -81,7 +81,7 @@ def matrix_rate(device: torch.device, precision: str) -> float:
     return 2 * size**3 / timed(lambda: a @ b, device, 0.5)
 
 
-def measure(name: str, n: int, baseline: str, device: torch.device, precision: str, seconds: float, stages: bool):  # noqa: ANN201
+def measure(name: str, n: int, baseline: str, device: torch.device, precision: str, seconds: float, stages: bool):
     config = config_for(name, n, baseline, precision)
     problem = problems.get(name)
     torch.manual_seed(0)
@@ -200,8 +200,12 @@ def main() -> None:
     ]
     name = torch.cuda.get_device_name() if device.type == "cuda" else f"CPU, {torch.get_num_threads()} threads"
     ceiling = matrix_rate(device, precision)
-    print(f"{name}, {precision}, matrix products at {ceiling / 1e12:.1f} TFLOP/s, torch {torch.__version__}", flush=True)
-    print(f"{'case':24}{'batch':>6}{'S':>4}{'ms':>9}{'inst/s':>10}{'rollouts/s':>12}{'TFLOP/s':>9}{'share':>7}{'GiB':>7}{'setup':>7}")
+    print(
+        f"{name}, {precision}, matrix products at {ceiling / 1e12:.1f} TFLOP/s, torch {torch.__version__}", flush=True
+    )
+    print(
+        f"{'case':24}{'batch':>6}{'S':>4}{'ms':>9}{'inst/s':>10}{'rollouts/s':>12}{'TFLOP/s':>9}{'share':>7}{'GiB':>7}{'setup':>7}"
+    )
     rows = []
     for problem, n, baseline in cases:
         row = measure(problem, int(n), baseline, device, precision, options.seconds, options.stages)

@@ -24,6 +24,8 @@ COMMANDS = {
     "import-authors": "Turn a checkpoint of the paper's authors into a model.",
 }
 
+INTERRUPTED = 130  # the shell's status for a command ended by Ctrl-C
+
 # Typer carries its own copy of click from some version on; its base error is reached through a name it exports.
 UsageProblem: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
@@ -59,10 +61,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     if name not in COMMANDS:
         fail(f"unknown command {name!r}; the commands are {', '.join(COMMANDS)}")
     try:
-        module = name.replace("-", "_")
-        app = typer.Typer(add_completion=False, rich_markup_mode=None)
-        app.command(name=name)(getattr(import_module(f"routelearn.commands.{module}"), module))
-        code = typer.main.get_command(app).main(args=rest, prog_name=f"routelearn {name}", standalone_mode=False)
+        code = command(name).main(args=rest, prog_name=f"routelearn {name}", standalone_mode=False)
     except InputError as error:
         fail(str(error))
     except Infeasible as error:
@@ -70,12 +69,22 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except UsageProblem as error:
         fail(f"{error.format_message()} (see routelearn {name} --help)")
     except (typer.Abort, KeyboardInterrupt):
-        fail("interrupted", code=130)
+        fail("interrupted", code=INTERRUPTED)
     except BrokenPipeError:
         sys.exit(0)
     except OSError as error:
         fail(f"{error.filename or 'the system'}: {error.strerror or error}")
+    if code == INTERRUPTED:  # some versions of typer turn the keyboard's interruption into a status
+        fail("interrupted", code=INTERRUPTED)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def command(name: str) -> Any:
+    """The command of that name, made by typer from its function."""
+    module = name.replace("-", "_")
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    app.command(name=name)(getattr(import_module(f"routelearn.commands.{module}"), module))
+    return typer.main.get_command(app)
 
 
 def fail(message: str, code: int = 2) -> NoReturn:

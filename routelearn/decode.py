@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from routelearn.compiling import autocast
+from routelearn.compiling import Captured, autocast
 from routelearn.errors import InputError
 from routelearn.problems.base import Problem, map_instance, repeat, take
-from routelearn.rollout import Advance, Live, Rolled, Select, advance, begin, finish, greedy, look, sample_at
+from routelearn.rollout import Advance, Live, Rolled, Select, advance, begin, finish, greedy, look, rollout, sample_at
 
 CHOICES = "greedy, sample:K, sample:K@TEMPERATURE, multistart:K, augment:K, beam:K, joined by +"
 
@@ -214,9 +214,19 @@ def decode(
     parts = []
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
+        graph = None
+        if device.type == "cuda" and batch // chunk > 2 * Captured.warm_calls and pieces == 1 and not strategy.beam:
+            first = take(x, slice(0, chunk))
+            graph = Repeated(problem, policy, first, strategy, precision=precision, step=step)
         for low in range(0, batch, chunk):
             part = take(x, slice(low, low + chunk))
-            parts.append(_decode_chunk(problem, policy, part, strategy, seed, precision, pieces, encode, step))
+            if graph is not None and part.xy.shape[0] == chunk:
+                parts.append(graph(part))
+            else:
+                # What was compiled is for full chunks; a last smaller one is not worth compiling for.
+                full = part.xy.shape[0] == chunk
+                tools = (encode, step) if full else (None, advance)
+                parts.append(_decode_chunk(problem, policy, part, strategy, seed, precision, pieces, *tools))
             if progress is not None:
                 progress(part.xy.shape[0])
     longest = max(part.tour.shape[2] for part in parts)
@@ -280,6 +290,67 @@ def first_nodes(problem: Problem, x: Any, count: int) -> Tensor:
     chosen = torch.where(legal.gather(1, order), order, -1)
     short = count - chosen.shape[1]
     return chosen if short <= 0 else torch.nn.functional.pad(chosen, (0, short), value=-1)
+
+
+class Repeated:
+    """One strategy on instances of one shape, again and again: a single CUDA graph on a GPU.
+
+    Where a rollout needs more steps than were captured for, the ordinary way takes over.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        policy: Any,
+        example: Any,
+        strategy: Strategy,
+        *,
+        precision: str = "float32",
+        step: Advance = advance,
+        steps: int | None = None,
+    ):
+        refuse_hindsight(problem, strategy)
+        if strategy.beam:
+            raise InputError("a beam looks at the host between its steps; it cannot be captured")
+        self.problem, self.policy, self.strategy, self.precision, self.step = problem, policy, strategy, precision, step
+        self.x = map_instance(lambda field: field.clone(), example)
+        bound = problem.max_steps(example)
+        self.steps = bound if steps is None else min(steps, bound)
+        self.best: Decoded | None = None
+        self.captured = Captured(self._run, example.xy.device)
+
+    @torch.no_grad()
+    def __call__(self, x: Any) -> Decoded:
+        for mine, given in zip(self.x, x, strict=True):
+            if mine is not None:
+                mine.copy_(given)
+        self.captured()
+        assert self.best is not None
+        if bool(self.best.cost.isinf().any()):
+            return decode(self.problem, self.policy, x, self.strategy, precision=self.precision, step=self.step)
+        return Decoded(self.best.tour.clone(), self.best.cost.clone())
+
+    def _run(self) -> None:
+        strategy, problem = self.strategy, self.problem
+        batch = self.x.xy.shape[0]
+        many = repeat(self.x, strategy.augment)
+        with torch.no_grad(), autocast(self.x.xy.device, self.precision):
+            cache = self.policy.encode(augmented(problem.features(self.x), strategy.augment, 0))
+            prefix = None
+            if strategy.starts:
+                prefix = first_nodes(problem, many, strategy.starts)
+                prefix = prefix.repeat_interleave(max(1, strategy.samples), 1)[..., None]
+            rolled = rollout(
+                problem, self.policy, cache, many, solutions=strategy.solutions, steps=self.steps,
+                select=strategy.select, prefix=prefix, step=self.step,
+            )  # fmt: skip
+            cost = problem.cost(many, rolled.tour).masked_fill(~rolled.done, math.inf)
+            found = _best_of(rolled.tour.unflatten(0, (batch, -1)).flatten(1, 2), cost.view(batch, -1))
+        if self.best is None:
+            self.best = found
+        else:  # the same memory every time: that is what a replayed graph writes
+            self.best.tour.copy_(found.tour)
+            self.best.cost.copy_(found.cost)
 
 
 def _best_of(tours: Tensor, costs: Tensor) -> Decoded:

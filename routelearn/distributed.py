@@ -10,12 +10,14 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 
-def start(device: torch.device) -> None:
-    """Join the group that torchrun prepared; alone, nothing happens."""
-    if "WORLD_SIZE" in os.environ and int(os.environ["WORLD_SIZE"]) > 1 and not dist.is_initialized():
-        if device.type == "cuda":  # a GPU each; "cuda" without a number then means this rank's own
-            torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) if device.index is None else device.index)
-        dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+def start(device: torch.device) -> bool:
+    """Join the group that torchrun prepared; alone, or as a member already, nothing happens. True: joined now."""
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1 or dist.is_initialized():
+        return False
+    if device.type == "cuda":  # a GPU each; "cuda" without a number then means this rank's own
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) if device.index is None else device.index)
+    dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    return True
 
 
 def stop() -> None:
@@ -24,7 +26,8 @@ def stop() -> None:
 
 
 def rank() -> int:
-    return dist.get_rank() if dist.is_initialized() else 0
+    """This process's number; torchrun gives it before the group is joined."""
+    return dist.get_rank() if dist.is_initialized() else int(os.environ.get("RANK", "0"))
 
 
 def world() -> int:

@@ -102,7 +102,7 @@ def evaluate(
     encode, step = policy.encode, advance
     if compile and policy.compiles:
         encode = compiled(policy.encode, device)
-        step = compiled(advance, device)
+        step = compiled(advance, device) if device.type == "cuda" else advance  # a CPU has a kernel for the step
     on_device = to_device(x, device)
     started = time.perf_counter()
     decoded = decoding.decode(

@@ -27,13 +27,13 @@ def fast(problem: str, sizes: tuple[int, ...], *, minutes: float = 10.0) -> Trai
         norm="instance",
         baseline="shared",
         solutions=16,
-        batch=tuple(512 if n > 60 else 1024 for n in sizes),
+        batch=tuple(512 if n > 30 else 1024 for n in sizes),
         epochs=1_000_000,
-        epoch_steps=500,
+        epoch_steps=999,
         minutes=minutes,
-        rate=5e-4,
+        rate=1e-3,
         schedule="cosine",
-        ramp_steps=200,
+        ramp_steps=100,
         validation_instances=2_000,
     )
 

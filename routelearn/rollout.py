@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from routelearn.errors import InputError
-from routelearn.policies.base import Policy, Seen, Trajectory
+from routelearn.policies.base import Policy, Seen, Trajectory, map_seen
 from routelearn.problems.base import Problem
 
 Select = Callable[[Tensor], Tensor]  # logits [B, S, N] -> nodes [B, S]
@@ -118,7 +118,7 @@ def rollout(
     tour = torch.stack(actions, 2)
     trajectory = None
     if record:
-        stacked = Seen(*(None if field[0] is None else torch.stack(field, 2) for field in zip(*record_seen, strict=True)))
+        stacked = map_seen(lambda *steps: torch.stack(steps, 2), *record_seen)
         trajectory = Trajectory(tour, stacked, None if prefix is None else prefix[:, :, :steps] >= 0)
     return Rolled(tour, problem.done(x, live.state), total, trajectory, live)
 

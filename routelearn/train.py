@@ -56,7 +56,7 @@ def train(
     """
     started = time.monotonic()
     reference = reference or {}
-    distributed.start(device)
+    joined = distributed.start(device)
     leader = distributed.rank() == 0
     if deterministic:
         torch.use_deterministic_algorithms(True)
@@ -261,7 +261,8 @@ def train(
     row["validation"] = {str(n): float(cost.mean()) for n, cost in costs.items()}
     row["gap"] = {str(n): gap(costs[n], reference[n]) for n in costs if n in reference}
     log(row)
-    distributed.stop()
+    if joined:
+        distributed.stop()
     return {"step": step, "instances": instances, "elapsed": elapsed(), "stopped": stop, **row}
 
 

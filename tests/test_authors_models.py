@@ -14,7 +14,7 @@ from routelearn.data.generate import generate
 from routelearn.decode import decode
 from routelearn.errors import InputError
 from routelearn.problems import PROBLEMS, NumpyRng, get
-from routelearn.problems.base import is_node, take, to_single
+from routelearn.problems.base import is_node, take
 from routelearn.problems.cvrp import CVRP
 from routelearn.problems.cvrp import State as WholeLoads
 from routelearn.problems.sdvrp import SDVRP
@@ -205,12 +205,12 @@ def test_a_checkpoint_is_imported_weight_for_weight(problem, layers, prefix, tmp
     assert (model.options["width"], model.options["heads"], model.options["hidden"]) == (WIDTH, HEADS, HIDDEN)
     assert model.card["file"] == "epoch-99.pt"
     assert not model.policy.training
-    x = to_single(problem.sample(NumpyRng(4), 5, 7))
-    with torch.no_grad():
-        cache = model.policy.encode(problem.features(x))
-        live = begin(problem, model.policy, cache, x, 1)
-        ours, _ = model.policy.step(cache, live.carry, live.last, look(problem, x, live.state))
-    torch.testing.assert_close(ours[:, 0], their_first_logits(weights, problem, x, layers), rtol=1e-4, atol=1e-4)
+    x, policy = problem.sample(NumpyRng(4), 5, 7), model.policy.double()
+    cache = policy.encode(problem.features(x))
+    live = begin(problem, policy, cache, x, 1)
+    ours, _ = policy.step(cache, live.carry, live.last, look(problem, x, live.state))
+    exact = {name: tensor.double() for name, tensor in weights.items()}
+    torch.testing.assert_close(ours[:, 0], their_first_logits(exact, problem, x, layers), rtol=0, atol=1e-9)
 
 
 # ------------------------------------------------------------------------------------ what is refused

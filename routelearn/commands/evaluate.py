@@ -70,8 +70,6 @@ def evaluate(
 def run_policy(
     problem: Any, x: Any, model: str | None, decode: str, seed: int, device: str, precision: str
 ) -> dict[str, Any]:
-    from rich.progress import Progress
-
     from routelearn import decode as decoding
     from routelearn.config import PRECISIONS
     from routelearn.errors import InputError
@@ -86,7 +84,7 @@ def run_policy(
     nodes = x.xy.shape[1]
     customers = nodes - 1 if problem.has_depot else nodes
     loaded = load_model(problem.name, customers, path=model, device=where)
-    with Progress(transient=True) as bar:
+    with progress_bar() as bar:
         task = bar.add_task(f"{problem.name} {decode}", total=x.xy.shape[0])
         result = judge(
             problem, loaded.policy, x, decode, device=where, seed=seed, precision=precision,
@@ -101,13 +99,12 @@ def run_solver(
     import platform
 
     import torch
-    from rich.progress import Progress
 
     from routelearn import solvers
     from routelearn.engine import solve_instances
 
     nodes = x.xy.shape[1]
-    with Progress(transient=True) as bar:
+    with progress_bar() as bar:
         task = bar.add_task(f"{problem.name} {solver}", total=x.xy.shape[0])
         found = solve_instances(
             problem, x, solvers.get(solver), seconds=seconds, seed=seed, store=store, engine=engine,
@@ -126,6 +123,15 @@ def run_solver(
         "customers": nodes - 1 if problem.has_depot else nodes,
         "problem": problem.name,
     }
+
+
+def progress_bar() -> Any:
+    """A bar on the terminal, if standard error is one; nothing in a pipe or a file."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    return Progress(console=console, transient=True, disable=not console.is_terminal)
 
 
 def usable_device(name: str) -> Any:

@@ -44,8 +44,9 @@ def draw(axes: Axes, x: Any, tour: Tensor) -> None:
         load = sum(demand[node] for node in route)
         label = f"R{number + 1}, {len(route)} stops, {load}/{int(x.capacity[0])}, {length:.2f}"
         axes.plot([xy[v][0] for v in route], [xy[v][1] for v in route], ".", color=colour, ms=5, label=label)
-        for a, b in itertools.pairwise(route):
-            axes.annotate("", xy[b], xy[a], arrowprops={"arrowstyle": "->", "color": colour, "lw": 1.1})
+        ways = [(*xy[a], xy[b][0] - xy[a][0], xy[b][1] - xy[a][1]) for a, b in itertools.pairwise(route)]
+        if ways:
+            axes.quiver(*zip(*ways, strict=True), angles="xy", scale_units="xy", scale=1, color=colour, width=0.004)
     axes.plot(*xy[0], "ks", ms=7)
     total = float(get("cvrp").cost(x, tour))
     axes.set_title(f"{len(routes)} routes, total length {total:.2f}", fontsize=10)

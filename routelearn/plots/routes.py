@@ -17,7 +17,7 @@ def colours(count: int) -> list[str]:
     """`count` colours far apart: steps of the golden angle round the hues."""
     chosen = []
     for i in range(count):
-        rgb = colorsys.hls_to_rgb((0.58 + i * 0.618034) % 1.0, 0.42 + 0.12 * (i % 2), 0.75)
+        rgb = colorsys.hls_to_rgb((0.58 + i * 0.618034) % 1.0, 0.38 + 0.1 * (i % 2), 0.75)
         chosen.append("#" + "".join(f"{round(255 * part):02x}" for part in rgb))
     return chosen
 
@@ -68,7 +68,7 @@ def draw(solution: Solution) -> Figure:
     axes.set_aspect("equal", adjustable="datalim")
     axes.set_title(caption(solution), fontsize=10)
     if 1 < len(solution.node_routes) <= 20:
-        axes.legend(fontsize=7, loc="best")
+        figure.legend(fontsize=7, loc="outside right upper")
     if solution.embedded:
         axes.set_xlabel("positions made from the distances", fontsize=8)
     elif solution.on_globe:

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from routelearn.policies import cpu_kernels, kernels
-from routelearn.policies.base import Seen, Shape, Trajectory, leave_out_given
+from routelearn.policies.base import Seen, Shape, Trajectory, leave_out_given, map_seen
 from routelearn.policies.layers import Encoder, initialise
 
 
@@ -163,7 +163,7 @@ class AttentionPolicy(nn.Module):
 
     def score(self, cache: Cache, trajectory: Trajectory) -> Tensor:
         """Teacher-forced: given the record, every step is independent of the others."""
-        seen = Seen(*(None if field is None else field.flatten(1, 2) for field in trajectory.seen))
+        seen = map_seen(lambda field: field.flatten(1, 2), trajectory.seen)
         chosen = trajectory.actions.flatten(1, 2)
         if kernels.usable(cache, seen):
             picked = kernels.score(cache, seen, chosen, self.clip)

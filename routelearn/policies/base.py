@@ -5,6 +5,7 @@ Axes: B instances, S solutions of each, T steps, N nodes, K context nodes, C con
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -18,6 +19,12 @@ class Seen(NamedTuple):
     scalars: Tensor  # [B, S, C]
     feasible: Tensor  # [B, S, N] bool
     step_features: Tensor | None  # [B, S, N, G]
+
+
+def map_seen(fn: Callable[..., Tensor], *records: Seen) -> Seen:
+    """Apply `fn` to each field of one or several records; a field that is None stays None."""
+    fields = (None if parts[0] is None else fn(*parts) for parts in zip(*records, strict=True))
+    return Seen(*fields)  # type: ignore[arg-type]
 
 
 class Trajectory(NamedTuple):
@@ -72,6 +79,4 @@ def leave_out_given(log_prob: Tensor, given: Tensor | None) -> Tensor:
 
 def shape_of(problem: Any) -> Shape:
     """The part of a problem that a policy's parameters depend on."""
-    return Shape(
-        tuple(problem.feature_dims), problem.context_nodes, problem.context_scalars, problem.step_dim
-    )
+    return Shape(tuple(problem.feature_dims), problem.context_nodes, problem.context_scalars, problem.step_dim)

@@ -1,11 +1,13 @@
-"""One decoding step on a CPU, compiled with numba: for few solutions an instance, where it is a matrix-vector product.
+"""One decoding step on a CPU, compiled with numba: for few solutions an instance it is a matrix-vector product.
 
-Library calls would read and write every intermediate, and each costs more to launch than to compute. Same mathematics as `AttentionPolicy.logits`, float32.
+Library calls would read and write every intermediate, and each costs more to launch than to compute. Same
+mathematics as `AttentionPolicy.logits`, in float32.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -67,14 +69,13 @@ def _columns(cache: Cache) -> tuple[np.ndarray, ...]:
 
 
 def _shares(batch: int, threads: int) -> list[tuple[int, int]]:
-    bounds = [batch * i // threads for i in range(threads + 1)]
-    return list(zip(bounds[:-1], bounds[1:], strict=True))
+    return list(pairwise(batch * i // threads for i in range(threads + 1)))
 
 
 _pools: dict[int, object] = {}
 
 
-def _pool(threads: int):  # type: ignore[no-untyped-def]
+def _pool(threads: int):
     """Threads that stay: the compiled loop releases the interpreter lock."""
     from concurrent.futures import ThreadPoolExecutor
 
@@ -92,5 +93,6 @@ def warm_up() -> None:
     rows = [np.zeros(shape, np.float32) for shape in ((1, 1, 2, 16), (1, 1, 16), (0, 16), (3, 0, 16))]
     seen = [np.zeros((1, 1, 1), np.int64), np.zeros((1, 1, 0), np.float32), np.ones((1, 1, 2), np.bool_)]
     extra, out = np.zeros((0, 0, 0, 0), np.float32), np.zeros((1, 1, 2), np.float32)
-    decode_rows(0, 1, 1, *columns, *rows, *seen, extra, out, np.float32(10))
+    arguments: tuple[Any, ...] = (0, 1, 1, *columns, *rows, *seen, extra, out, np.float32(10))
+    decode_rows(*arguments)
     _ready = True

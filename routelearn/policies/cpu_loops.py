@@ -10,7 +10,7 @@ FAST = {"contract", "reassoc", "nsz", "arcp"}
 
 
 @njit(inline="always")
-def _exp(x):  # type: ignore[no-untyped-def]
+def _exp(x):
     """exp(x) for x <= 0 to float32 precision, without a call: 2^whole from a table, 2^part by its Taylor series."""
     t = max(np.float32(x * np.float32(1.4426950408889634)), np.float32(-100))  # lower would be denormal, and slow
     whole = np.int32(t)  # towards zero, so the rest lies in (-1, 0]
@@ -26,14 +26,14 @@ def _exp(x):  # type: ignore[no-untyped-def]
 
 
 @njit(fastmath=FAST)
-def _add(scale, row, total):  # type: ignore[no-untyped-def]
+def _add(scale, row, total):
     """total += scale * row"""
     for i in range(total.shape[0]):
         total[i] += scale * row[i]
 
 
 @njit(fastmath=FAST)
-def _dot(a, b):  # type: ignore[no-untyped-def]
+def _dot(a, b):
     total = np.float32(0)
     for i in range(a.shape[0]):
         total += a[i] * b[i]
@@ -41,7 +41,7 @@ def _dot(a, b):  # type: ignore[no-untyped-def]
 
 
 @njit(fastmath=FAST)
-def _exponentiate(weights):  # type: ignore[no-untyped-def]
+def _exponentiate(weights):
     """weights <- exp(weights - max), and their sum."""
     top = weights[0]
     for i in range(weights.shape[0]):
@@ -54,7 +54,7 @@ def _exponentiate(weights):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def decode_rows(  # type: ignore[no-untyped-def]
+def decode_rows(
     low, high, heads, keys, values, pointer, tables, empty, scalar_weights, step, nodes, scalars, feasible, extra, out,
     clip,
 ):  # fmt: skip

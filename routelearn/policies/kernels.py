@@ -59,7 +59,9 @@ def usable(cache: Cache, seen: Seen) -> bool:
 if triton is not None:
 
     @triton.jit
-    def _query(TABLES, EMPTY, SCALAR_WEIGHTS, index_0, index_1, scalar, b, columns, N, D, K: tl.constexpr, C: tl.constexpr):
+    def _query(
+        TABLES, EMPTY, SCALAR_WEIGHTS, index_0, index_1, scalar, b, columns, N, D, K: tl.constexpr, C: tl.constexpr
+    ):
         """One head's columns of the query (eq. 4 and 5): gathered rows and the scalar's projection, float32."""
         base = (b * K) * N * D
         rows = tl.load(TABLES + base + tl.maximum(index_0, 0)[:, None] * D + columns[None, :]).to(tl.float32)
@@ -400,7 +402,7 @@ def self_attention(qkv: Tensor, heads: int) -> Tensor:
 
 
 @self_attention.register_fake
-def _(qkv, heads):  # type: ignore[no-untyped-def]
+def _(qkv, heads):
     return qkv.new_empty((qkv.shape[0], qkv.shape[1], qkv.shape[2] // 3))
 
 
@@ -414,7 +416,7 @@ def self_attention_gradient(qkv: Tensor, d_out: Tensor, heads: int) -> Tensor:
 
 
 @self_attention_gradient.register_fake
-def _(qkv, d_out, heads):  # type: ignore[no-untyped-def]
+def _(qkv, d_out, heads):
     return torch.empty_like(qkv)
 
 
@@ -464,14 +466,27 @@ def pointer_logits(
         _single_step[(batch, queries)](*given, other, out, queries, count, clip, num_warps=4, maxnreg=128, **sizes)
     else:
         _decode[(batch, triton.cdiv(queries, 16))](
-            *given, other, nodes, out, out, out, queries, count, clip,
-            BQ=16, UNROLL=1, SCORE=False, num_warps=4, maxnreg=128, **sizes,
+            *given,
+            other,
+            nodes,
+            out,
+            out,
+            out,
+            queries,
+            count,
+            clip,
+            BQ=16,
+            UNROLL=1,
+            SCORE=False,
+            num_warps=4,
+            maxnreg=128,
+            **sizes,
         )
     return out
 
 
 @pointer_logits.register_fake
-def _(keys, values, pointer, tables, empty, scalar_weights, step, nodes, scalars, feasible, extra, clip):  # type: ignore[no-untyped-def]
+def _(keys, values, pointer, tables, empty, scalar_weights, step, nodes, scalars, feasible, extra, clip):
     return keys.new_empty((*nodes.shape[:2], keys.shape[2]), dtype=torch.float32)
 
 
@@ -479,7 +494,22 @@ class _Score(torch.autograd.Function):
     """Log-probability [B, Q] of the actions, differentiable in everything the encoder made."""
 
     @staticmethod
-    def forward(ctx: Any, keys, values, pointer, tables, empty, scalar_weights, step, nodes, scalars, feasible, extra, actions, clip):  # type: ignore[no-untyped-def]  # noqa: E501
+    def forward(
+        ctx: Any,
+        keys,
+        values,
+        pointer,
+        tables,
+        empty,
+        scalar_weights,
+        step,
+        nodes,
+        scalars,
+        feasible,
+        extra,
+        actions,
+        clip,
+    ):
         batch, queries = nodes.shape[:2]
         count = keys.shape[2]
         out = torch.empty((batch, queries), dtype=torch.float32, device=keys.device)
@@ -497,7 +527,7 @@ class _Score(torch.autograd.Function):
         return out
 
     @staticmethod
-    def backward(ctx: Any, upstream: Tensor):  # type: ignore[no-untyped-def]
+    def backward(ctx: Any, upstream: Tensor):
         keys, values, pointer, tables, empty, scalar_weights, step, nodes, scalars, feasible, extra, slope, mass = (
             ctx.saved_tensors
         )
@@ -513,8 +543,8 @@ class _Score(torch.autograd.Function):
         sizes = _sizes(keys, nodes, scalars, extra)
         _gradient[(batch, heads)](
             keys, values, pointer, tables, empty, scalar_weights, step, nodes, scalars, feasible,
-            feasible if extra is None else extra, slope, mass, upstream.contiguous(), d_keys, d_values, d_pointer, d_query,
-            d_scalar, d_step, queries, count, **GRADIENT_BLOCK[min(256, sizes["NP"])], **sizes,
+            feasible if extra is None else extra, slope, mass, upstream.contiguous(),
+            d_keys, d_values, d_pointer, d_query, d_scalar, d_step, queries, count, **GRADIENT_BLOCK[min(256, sizes["NP"])], **sizes,
         )  # fmt: skip
         _table_gradient[(batch, slots)](
             nodes, d_query, d_tables, d_empty, queries, count,

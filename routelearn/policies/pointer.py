@@ -55,7 +55,9 @@ class PointerPolicy(nn.Module):
 
     def begin(self, cache: Cache, solutions: int) -> tuple[Tensor, ...]:
         batch, width = cache.hidden.shape
-        return tuple(state[:, None].expand(batch, solutions, width).contiguous() for state in (cache.hidden, cache.cell))
+        return tuple(
+            state[:, None].expand(batch, solutions, width).contiguous() for state in (cache.hidden, cache.cell)
+        )
 
     def step(
         self, cache: Cache, carry: tuple[Tensor, ...], last: Tensor, seen: Seen
@@ -89,6 +91,8 @@ class PointerPolicy(nn.Module):
         scores = self.glimpse_score(torch.tanh(cache.glimpse[:, None] + self.glimpse_query(query)[:, :, None]))[..., 0]
         weights = scores.masked_fill(~feasible, -math.inf).softmax(-1)
         glimpse = weights.to(cache.memory.dtype) @ cache.memory
-        scores = self.pointer_score(torch.tanh(cache.pointer[:, None] + self.pointer_query(glimpse)[:, :, None]))[..., 0]
+        scores = self.pointer_score(torch.tanh(cache.pointer[:, None] + self.pointer_query(glimpse)[:, :, None]))[
+            ..., 0
+        ]
         scores = scores if scores.dtype == torch.float64 else scores.float()
         return (self.clip * torch.tanh(scores)).masked_fill(~feasible, -math.inf)

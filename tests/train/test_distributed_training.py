@@ -22,7 +22,7 @@ def two_ranks(folder, what):
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     done = subprocess.run(
         [*command, str(HERE / "two_ranks.py"), str(folder), what],
-        env=environment, capture_output=True, text=True, timeout=240, check=False,
+        env=environment, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     states = [torch.load(folder / f"{what}-{rank}.pt", weights_only=True) for rank in (0, 1)]
@@ -80,7 +80,8 @@ def runs(tmp_path_factory):
 def test_ranks_end_a_run_with_the_same_policy_and_baseline(runs, name):
     """A critic's statistics are never read outside training, so they alone may differ."""
     _, states = runs
-    found = differences({k: states[0][name][k] for k in ("policy", "baseline")}, {k: states[1][name][k] for k in ("policy", "baseline")})
+    first, second = ({part: state[name][part] for part in ("policy", "baseline")} for state in states)
+    found = differences(first, second)
     assert [place for place in found if "/baseline/encoder" not in place or "running" not in place] == []
     config = RUNS[name]
     assert states[0][name]["instances"] == 2 * config.batch[0] * config.epochs * config.epoch_steps

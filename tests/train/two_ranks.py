@@ -121,10 +121,10 @@ def main() -> None:
         result |= {name: take_steps(name, "layer", rank, world) for name in BASELINES}
         result["batch norm"] = take_steps("shared", "batch", rank, world)
         result["unfinished"] = unfinished_on_one_rank(rank)
-        distributed.stop()
     else:
         result |= {name: whole_run(name, folder, rank) for name in RUNS}
     torch.save(result, folder / f"{what}-{rank}.pt")
+    distributed.stop()
 
 
 if __name__ == "__main__":

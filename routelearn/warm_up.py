@@ -1,0 +1,20 @@
+"""Compile what numba compiles, once after installation: `python -m routelearn.warm_up`."""
+
+from __future__ import annotations
+
+import time
+
+
+def warm_up() -> None:
+    """The compiled step of the policy and the local search; cached on disk, so later calls are quick."""
+    from routelearn import improve
+    from routelearn.policies import cpu_kernels
+
+    cpu_kernels.warm_up()
+    improve.warm_up()
+
+
+if __name__ == "__main__":
+    started = time.perf_counter()
+    warm_up()
+    print(f"compiled search ready after {time.perf_counter() - started:.0f} s")

@@ -1,0 +1,163 @@
+"""Bad input: one line on standard error that says what was wrong and what would be right, status 2, no traceback."""
+
+from __future__ import annotations
+
+import os
+import pickle
+
+import numpy as np
+import pytest
+import torch
+
+from routelearn import model_file, policies
+from routelearn.data import generate, npz
+from routelearn.model_file import Model
+from routelearn.policies.base import shape_of
+from routelearn.problems import get
+
+OPTIONS = {"width": 16, "heads": 2, "layers": 1, "hidden": 16}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Good files and bad ones."""
+    path = tmp_path_factory.mktemp("bad")
+    for name in ("tsp", "cvrp", "spctsp"):
+        npz.save(path / f"{name}.npz", name, generate(name, 6, count=5))
+        policy = policies.build("attention", shape_of(get(name)), OPTIONS)
+        model_file.save(path / f"{name}.safetensors", Model(policy, name, "attention", OPTIONS))
+    (path / "text.txt").write_text("stops\n")
+    (path / "empty.npz").write_bytes(b"")
+    (path / "damaged.npz").write_bytes((path / "tsp.npz").read_bytes()[:100])
+    (path / "damaged.safetensors").write_bytes((path / "tsp.safetensors").read_bytes()[:1000])
+    (path / "set.pkl").write_bytes(pickle.dumps([[[0.1, 0.2], [0.3, 0.4]]]))
+    np.savez(path / "few.npz", costs=[1.0, 2.0])
+    np.savez(path / "other.npz", a=[1.0], b=[2.0])
+    torch.save({"weights": 3}, path / "foreign.pt")
+    (path / "broken" / "run").mkdir(parents=True)
+    (path / "broken" / "run" / "config.json").write_text("{")
+    (path / "listed").mkdir()
+    (path / "listed" / "config.json").write_text("[1]")
+    (path / "strange").mkdir()
+    (path / "strange" / "config.json").write_text('{"colour": "red"}')
+    return path
+
+
+MODEL = "--model {}/tsp.safetensors"
+TRAIN = "--out {}/never --device cpu"
+BAD = [
+    # command
+    ("slove", "unknown command 'slove'", "solve, improve, train"),
+    ("--colour", "unknown command '--colour'", "the commands are"),
+    # generate
+    ("generate", "Missing argument", "routelearn generate --help"),
+    ("generate tsp 20", "Missing option '--out'", "--help"),
+    ("generate tsp twenty --out {}/x.npz", "Invalid value for 'n'|Invalid value for 'N'", "valid integer"),
+    ("generate tps 20 --out {}/x.npz", "unknown problem 'tps'", "the choices are tsp, cvrp, sdvrp"),
+    ("generate tsp 1 --out {}/x.npz", "n = 1", "n must be 2 or more"),
+    ("generate tsp 20 --count 0 --out {}/x.npz", "count = 0", "1 or more"),
+    ("generate tsp 20 --limit -1 --out {}/x.npz", "limit = -1", "1 or more"),
+    ("generate tsp 20 --seed -1 --out {}/x.npz", "seed -1", "from 0 to 4294967295"),
+    ("generate tsp 20 --seed 5000000000 --out {}/x.npz", "seed 5000000000", "from 0 to 4294967295"),
+    ("generate tsp 20 --count 10 --out {}/x.txt", "x.txt", ".npz"),
+    ("generate tsp 20 --count 10 --out {}/no/such/x.npz", "no/such/x.npz", "No such file or directory"),
+    ("generate tsp 1000000 --count 1000000 --out {}/x.npz", "too many for one draw", "generate several files"),
+    ("generate tsp 20 --out {}/x.npz --colour red", "--colour", "routelearn generate --help"),
+    # evaluate: data
+    ("evaluate {}/nothing.npz", "nothing.npz", "no such file"),
+    ("evaluate {}/text.txt", "text.txt", ".npz or a .pkl"),
+    ("evaluate {}", "set of instances", ".npz or a .pkl"),
+    ("evaluate {}/empty.npz", "empty.npz", "npz"),
+    ("evaluate {}/damaged.npz", "damaged.npz", "npz"),
+    ("evaluate {}/few.npz", "few.npz", "docs/formats.md"),
+    ("evaluate {}/set.pkl", "does not say which problem", "name it"),
+    ("evaluate {}/set.pkl --problem vrp", "unknown problem 'vrp'", "the choices are"),
+    ("evaluate {}/tsp.npz --problem cvrp", "instances of tsp", "not of cvrp"),
+    ("evaluate {}/tsp.npz --limit 0 " + MODEL, "limit of 0", "at least 1"),
+    ("evaluate {}/tsp.npz --limit some " + MODEL, "Invalid value for '--limit'", "valid integer"),
+    # evaluate: model and strategy
+    ("evaluate {}/tsp.npz --model nobody", "nobody: no such model file", "there are:"),
+    ("evaluate {}/tsp.npz --model {}/damaged.safetensors", "damaged.safetensors", "not a safetensors file"),
+    ("evaluate {}/tsp.npz --model {}/text.txt", "text.txt", "not a safetensors file"),
+    ("evaluate {}/cvrp.npz " + MODEL, "a model for tsp", "not for cvrp"),
+    ("evaluate {}/tsp.npz --decode gready " + MODEL, "'gready'", "greedy, sample:K"),
+    ("evaluate {}/tsp.npz --decode sample:0 " + MODEL, "'sample:0'", "1 or more"),
+    ("evaluate {}/tsp.npz --decode beam:3+sample:4 " + MODEL, "beam:3+sample:4", "augment only"),
+    ("evaluate {}/spctsp.npz --decode sample:8 --model {}/spctsp.safetensors", "hindsight", "use greedy or sample:1"),
+    ("evaluate {}/tsp.npz --device gpu " + MODEL, "unknown device 'gpu'", "auto, cpu and cuda"),
+    ("evaluate {}/tsp.npz --device cuda:64 " + MODEL, "cuda:64", "use cpu or auto"),
+    ("evaluate {}/tsp.npz --precision half " + MODEL, "unknown precision 'half'", "auto, float32, bfloat16"),
+    ("evaluate {}/tsp.npz --seed -1 " + MODEL, "seed -1", "between 0 and"),
+    ("evaluate {}/tsp.npz --seed 99999999999999999999 " + MODEL, "seed 9999", "between 0 and"),
+    # evaluate: solver
+    ("evaluate {}/tsp.npz --solver genius", "unknown solver 'genius'", "nearest-neighbour"),
+    ("evaluate {}/tsp.npz --solver nearest-neighbour --seconds 0", "0 seconds", "more than 0"),
+    ("evaluate {}/tsp.npz --solver nearest-neighbour --engine steam", "unknown engine 'steam'", "local"),
+    # evaluate: other files
+    ("evaluate {}/tsp.npz --reference {}/nothing.npz " + MODEL, "nothing.npz", "no such file"),
+    ("evaluate {}/tsp.npz --reference {}/text.txt " + MODEL, "text.txt", "npz"),
+    ("evaluate {}/tsp.npz --reference {}/few.npz " + MODEL, "2 costs for 5 instances", "one for each"),
+    ("evaluate {}/tsp.npz --reference {}/other.npz " + MODEL, "it holds a, b", "`costs` or `tsp6`"),
+    ("evaluate {}/tsp.npz --json {}/no/r.json " + MODEL, "no/r.json", "there is no folder"),
+    ("evaluate {}/tsp.npz --costs {}/no/c.npz " + MODEL, "no/c.npz", "there is no folder"),
+    ("evaluate {}/tsp.npz --json {} " + MODEL, "{}", "Is a directory"),
+    # import-authors
+    ("import-authors {}/nothing.pt --problem tsp --out {}/m.safetensors", "nothing.pt", "no such checkpoint"),
+    ("import-authors {}/text.txt --problem tsp --out {}/m.safetensors", "text.txt", "can be read safely"),
+    ("import-authors {}/foreign.pt --problem tsp --out {}/m.safetensors", "foreign.pt", '"model"'),
+    ("import-authors {}/foreign.pt --problem tps --out {}/m.safetensors", "unknown problem 'tps'", "the choices are"),
+    ("import-authors {}/foreign.pt --out {}/m.safetensors", "Missing option '--problem'", "--help"),
+    # train
+    ("train tps 20 " + TRAIN, "unknown problem 'tps'", "the choices are"),
+    ("train tsp 20;50 " + TRAIN, "sizes is '20;50'", "such as 20,50,100"),
+    ("train tsp 1 " + TRAIN, "sizes are (1,)", "each 2 or more"),
+    ("train tsp 20 --batch some " + TRAIN, "batch is 'some'", "joined by commas"),
+    ("train tsp 20 --batch 8,8 " + TRAIN, "batch is (8, 8)", "one for each of the 1 sizes"),
+    ("train tsp 20 --recipe slow " + TRAIN, "unknown recipe 'slow'", "paper, fast"),
+    ("train tsp 20,50 --recipe paper " + TRAIN, "one size at a time", "2 were given"),
+    ("train tsp 20 --width 30 --heads 4 " + TRAIN, "width 30", "multiple of 4 heads"),
+    ("train tsp 20 --baseline guess " + TRAIN, "baseline is 'guess'", "none, exponential, critic"),
+    ("train tsp 20 --epochs 0 " + TRAIN, "epochs is 0", "1 or more"),
+    ("train tsp 20 --rate 0 " + TRAIN, "rate is 0", "above 0"),
+    ("train tsp 20 --rate fast " + TRAIN, "Invalid value for '--rate'", "valid number|valid float"),
+    ("train tsp 20 --colour red " + TRAIN, "--colour", "--help"),
+    ("train tsp 20 --out {}/never --device gpu", "unknown device 'gpu'", "auto, cpu and cuda"),
+    ("train tsp 20 --warm-start nobody " + TRAIN, "nobody", "no such model file"),
+    ("train tsp 20 --reference {}/nothing.npz " + TRAIN, "nothing.npz", "no such file"),
+    ("train --resume --out {}/nowhere --device cpu", "nowhere", "no run to resume there"),
+    ("train --resume --out {}/broken/run --device cpu", "broken/run/config.json", "not a run's configuration"),
+    ("train --resume --out {}/listed --device cpu", "listed/config.json", "must be an object"),
+    ("train --resume --out {}/strange --device cpu", "unknown setting colour", "known are"),
+    ("train tsp 6 --out {}/text.txt --device cpu", "text.txt", "Not a directory|File exists"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "wrong", "right"), BAD, ids=[line for line, *_ in BAD])
+def test_bad_input_is_one_line_that_says_what_is_wrong_and_what_is_right(routelearn, folder, line, wrong, right):
+    status, _, err = routelearn(*line.replace("{}", str(folder)).split(" "))
+    assert status == 2
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert err.endswith("\n")
+    assert "Traceback" not in err
+    for wanted in (wrong, right):
+        assert any(words in err for words in wanted.replace("{}", str(folder)).split("|"))
+
+
+def test_nothing_is_left_behind_by_bad_input(routelearn, folder):
+    before = sorted(os.listdir(folder))
+    routelearn("train", "tsp", "20", "--width", "30", "--heads", "4", "--out", folder / "never")
+    routelearn("generate", "tps", "20", "--out", folder / "x.npz")
+    routelearn("import-authors", folder / "foreign.pt", "--problem", "tsp", "--out", folder / "m.safetensors")
+    assert sorted(os.listdir(folder)) == before
+
+
+def test_an_interruption_is_one_line_too(routelearn, monkeypatch):
+    import routelearn.commands.models as command
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "models", interrupted)
+    status, _, err = routelearn("models")
+    assert (status, err) == (130, "error: interrupted\n")

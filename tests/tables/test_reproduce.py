@@ -1,0 +1,136 @@
+"""Table 1 on a handful of instances: quick rows run, the others say why not, a second run only reads."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from routelearn import model_file, models, policies, reproduce
+from routelearn.config import TrainConfig
+from routelearn.engine import solve_instances
+from routelearn.errors import InputError
+from routelearn.paper_rows import QUICK, ROWS, TABLE1, Method, not_run, seconds_for
+from routelearn.policies.base import shape_of
+from routelearn.problems import get
+from routelearn.reproduce import Options, estimate, table1, table_op
+
+
+@pytest.fixture(autouse=True)
+def _only_quick_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Searches, exact methods and foreign programs have tests of their own."""
+    quick = {
+        problem: tuple(row for row in rows if not isinstance(row, Method) or row.kind == QUICK)
+        for problem, rows in ROWS.items()
+    }
+    monkeypatch.setattr(reproduce, "ROWS", quick)
+
+    def none_ships(problem: str, n: int) -> Any:
+        raise InputError(f"no trained model ships for {problem}")
+
+    monkeypatch.setattr(models, "load_model", none_ships)
+
+
+def tiny_model(path: Path, problem: str) -> Path:
+    torch.manual_seed(1)
+    options = TrainConfig(problem=problem, width=16, heads=2, layers=1, hidden=16).policy_options()
+    policy = policies.build("attention", shape_of(get(problem)), options).eval()
+    model_file.save(path, model_file.Model(policy, problem, "attention", options, {"sizes": [20]}))
+    return path
+
+
+def cells(out: Path, stem: str) -> dict[tuple[str, str], dict[str, str]]:
+    with open(out / f"{stem}.csv", newline="") as file:
+        return {(row["problem"], row["method"]): row for row in csv.DictReader(file)}
+
+
+def test_rows_run_or_say_why_not(tmp_path: Path) -> None:
+    table1(["sdvrp", "cvrp"], tmp_path, Options(limit=3, sizes=(20,)))
+    found = cells(tmp_path, "table1")
+    savings = found["CVRP", "Savings"]
+    assert savings["instances"] == "3"
+    assert savings["infeasible"] == "0"
+    assert 4 < float(savings["objective"]) < 8
+    assert min(float(row["gap_percent"]) for row in found.values() if row["gap_percent"]) == 0
+    assert found["CVRP", "AM (greedy)"]["paper_objective"] == "6.4"
+    assert "no model yet: no trained model ships for cvrp" in found["CVRP", "AM (greedy)"]["note"]
+    text = (tmp_path / "table1.txt").read_text()
+    assert "† RL (beam 10): reported by Nazari et al. (2018)" in text
+    assert "AM (sampling): not run at n = 20: no model yet" in text
+    assert "first 3 instances" in text
+    assert (tmp_path / "table1.md").read_text().count("\n| ") == len(found) + 2
+    assert r"\toprule" in (tmp_path / "table1.tex").read_text()
+
+
+def test_a_second_run_reads_what_the_first_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = Options(limit=3, sizes=(20,))
+    table1(["sdvrp"], tmp_path, options)
+    first = (tmp_path / "table1.csv").read_text()
+    monkeypatch.setattr("routelearn.engine.solve_block", lambda *_: pytest.fail("solved again"))
+    table1(["sdvrp"], tmp_path, options)
+    assert (tmp_path / "table1.csv").read_text() == first
+
+
+def test_learned_rows_use_the_model_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = (tiny_model(tmp_path / "mine.safetensors", "cvrp"), tiny_model(tmp_path / "other.safetensors", "tsp"))
+    options = Options(limit=3, sizes=(20,), samples=16, model_files=given, device=torch.device("cpu"))
+    table1(["cvrp"], tmp_path, options)
+    found = cells(tmp_path, "table1")
+    greedy, sampling = (found["CVRP", f"AM ({how})"] for how in ("greedy", "sampling"))
+    assert sampling["setting"] == "augment:8+sample:2"
+    assert "mine.safetensors" in greedy["solver"]
+    assert float(sampling["objective"]) < float(greedy["objective"])
+    assert greedy["infeasible"] == sampling["infeasible"] == "0"
+    monkeypatch.setattr(reproduce, "evaluate", lambda *_, **__: pytest.fail("evaluated again"))
+    table1(["cvrp"], tmp_path, options)
+    assert cells(tmp_path, "table1")["CVRP", "AM (greedy)"] == greedy
+
+
+def test_a_solver_that_refuses_is_named_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(problem: Any, x: Any, solver: Any, **settings: Any) -> Any:
+        if solver.name == "sweep":
+            raise InputError("sweep: not today")
+        return solve_instances(problem, x, solver, **settings)
+
+    monkeypatch.setattr(reproduce, "solve_instances", refuse)
+    table1(["sdvrp"], tmp_path, Options(limit=2, sizes=(20,)))
+    assert "Sweep: not run at n = 20: sweep: not today" in (tmp_path / "table1.txt").read_text()
+
+
+def test_the_table_of_the_op_has_both_prize_distributions(tmp_path: Path) -> None:
+    table_op(tmp_path, Options(limit=2, sizes=(20,)))
+    found = cells(tmp_path, "table-op")
+    assert float(found["OP (constant)", "Tsili (greedy)"]["objective"]) > 2
+    assert found["OP (uniform)", "Tsili (sampling)"]["paper_gap_percent"] == ""
+
+
+def test_limits_are_the_default_s_or_the_paper_s() -> None:
+    ils = next(row for row in ROWS["pctsp"] if row.row == "ILS (C++)")
+    gurobi = next(row for row in ROWS["op-dist"] if row.row == "Gurobi (10s)")
+    assert isinstance(ils, Method)
+    assert isinstance(gurobi, Method)
+    assert seconds_for(ils, "pctsp", 20, paper_limits=False) == 0.3
+    assert seconds_for(ils, "pctsp", 20, paper_limits=True) == pytest.approx(16 * 60 * 32 / 10_000)
+    assert not_run(gurobi, 50, paper_limits=False) == "up to 10 s an instance: only with --paper-limits"
+    assert not_run(gurobi, 50, paper_limits=True) is None
+    assert seconds_for(gurobi, "op-dist", 50, paper_limits=True) == 10
+
+
+def test_the_estimate_for_100_instances_on_two_cores_is_below_half_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reproduce, "ROWS", ROWS)
+    monkeypatch.setenv("ROUTELEARN_WORKERS", "2")
+    assert 300 < estimate(TABLE1, Options(limit=100)) < 1800
+
+
+def test_bad_options_are_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="limit of 0 instances"):
+        Options(limit=0)
+    with pytest.raises(InputError, match="sizes are 30"):
+        Options(sizes=(30,))
+    with pytest.raises(InputError, match="12 samples; give a multiple of 8"):
+        Options(samples=12)
+    with pytest.raises(InputError, match="'op-unif' is not in this table; the choices are tsp"):
+        table1(["op-unif"], tmp_path, Options(limit=2))

@@ -1,0 +1,65 @@
+"""The command line of solvers, reproduce and plot-run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from routelearn.cli import main
+from routelearn.solvers import SOLVERS
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as stop:
+        main(list(arguments))
+    out, err = capsys.readouterr()
+    return int(stop.value.code or 0), out, err
+
+
+def test_solvers_are_listed_with_licence_and_reason(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ROUTELEARN_CONCORDE", raising=False)
+    code, out, _ = run(capsys, "solvers")
+    assert code == 0
+    lines = {line.split()[0]: line for line in out.splitlines() if line.strip()}
+    assert set(SOLVERS) <= set(lines)
+    assert "non-commercial" in lines["elkai"]
+    assert "set ROUTELEARN_CONCORDE to the path" in out
+    _, only, _ = run(capsys, "solvers", "--problem", "spctsp")
+    assert "reopt-half" in only
+    assert "pyvrp" not in only
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("solvers", "--problem", "tps"), "unknown problem 'tps'"),
+        (("reproduce", "table7"), "unknown target 'table7'; the choices are table1"),
+        (("reproduce", "figures", "--paper-limits"), "--paper-limits has no meaning for figures"),
+        (
+            ("reproduce", "table1", "--instances", "9"),
+            "--instances has no meaning for table1; it is for table-ablations",
+        ),
+        (("reproduce", "table1", "--sizes", "20;50"), "sizes are '20;50'"),
+        (("reproduce", "table1", "--problems", "tsp,vrp"), "'vrp' is not in this table"),
+        (("reproduce", "table-ablations", "--full", "--instances", "999"), "leave out --instances"),
+        (("plot-run", "missing"), "missing: no metrics there"),
+    ],
+)
+def test_bad_input_is_one_line(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str) -> None:
+    code, _, err = run(capsys, *arguments)
+    assert code == 2
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_a_run_is_plotted(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    rows = [{"epoch": i, "instances": i, "elapsed": i, "validation": {"20": 4.0 - i / 10}, "gap": {}} for i in (1, 2)]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code, out, _ = run(capsys, "plot-run", str(tmp_path), "--out", str(tmp_path / "curve.png"), "--along", "time")
+    assert code == 0
+    assert str(tmp_path / "curve.svg") in out
+    assert (tmp_path / "curve.png").stat().st_size > 1000

@@ -8,6 +8,9 @@ __version__ = "0.1.0"
 
 # Names that people import from the package; each is loaded when first used, so that `import routelearn` is cheap.
 _EXPORTS = {
+    "solve": "routelearn.solving",
+    "solve_many": "routelearn.solving",
+    "Solution": "routelearn.solution",
     "check_problem": "routelearn.problems.contract",
     "ContractError": "routelearn.problems.contract",
     "PROBLEMS": "routelearn.problems",

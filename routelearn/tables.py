@@ -95,7 +95,8 @@ def _error(values: Tensor) -> float:
 def comparison_table(lines: Sequence[Line], title: str, machine: str | None = None) -> RichTable:
     """For the terminal."""
     caption = f"{lines[0].instances if lines else 0} instances on {machine or hardware()}"
-    table = RichTable("method", title=title, caption=caption)
+    table = RichTable(title=title, caption=caption, box=None, header_style="bold")
+    table.add_column("method", no_wrap=True)
     for name in ("objective", "std. error", "gap to best", "wins", "infeasible", "time"):
         table.add_column(name, justify="right")
     for line in lines:

@@ -297,6 +297,6 @@ def test_a_hostile_pickle_is_refused_and_not_run(tmp_path):
     path = tmp_path / "c.pt"
     torch.save({"model": their_weights(get("tsp")), "more": Hostile()}, path)
     refused(path, "tsp", "not a checkpoint that can be read safely")
-    path.write_bytes(pickle.dumps({"model": Hostile()}))
+    path.write_bytes(pickle.dumps({"model": Hostile()}, protocol=2))
     refused(path, "tsp", "not a checkpoint that can be read safely")
     assert not (tmp_path / "run").exists()

@@ -12,6 +12,7 @@ from routelearn import decode as decoding
 from routelearn import policies
 from routelearn.decode import Strategy, augmented, beam_search, cut, decode, first_nodes, parse, row_bytes, symmetry
 from routelearn.errors import InputError
+from routelearn.policies.attention import AttentionPolicy
 from routelearn.policies.base import shape_of
 from routelearn.problems import PROBLEMS, NumpyRng, get
 from routelearn.problems.base import distance_matrix, to_single
@@ -59,6 +60,21 @@ def rolled(monkeypatch):
 
     monkeypatch.setattr(decoding, "finish", spy)
     return parts
+
+
+@pytest.fixture
+def encoded(monkeypatch):
+    """How many instances each run of the encoder sees while the test decodes."""
+    rows = []
+    whole = AttentionPolicy.encode
+
+    def spy(policy, features, *more):
+        rows.append(features[0].shape[0])
+        assert {group.shape[0] for group in features} == {rows[-1]}
+        return whole(policy, features, *more)
+
+    monkeypatch.setattr(AttentionPolicy, "encode", spy)
+    return rows
 
 
 # ----------------------------------------------------------------------------------------------- names
@@ -278,20 +294,16 @@ def test_one_by_one_gives_the_answer_of_all_at_once(name, text):
 
 @pytest.mark.parametrize("text", ["greedy", "sample:9", "augment:8+sample:5", "augment:8+multistart:3", "beam:7"])
 @pytest.mark.parametrize("instances", [1.0, 2.5, 100.0])
-def test_a_chunk_keeps_within_the_budget_and_fills_it(text, instances):
+def test_a_chunk_keeps_within_the_budget_and_fills_it(text, instances, encoded):
     problem, policy, x = prepared("tsp", batch=7)
-    strategy, rows = parse(text), []
+    strategy = parse(text)
     one = strategy.augment * row_bytes(policy, CUSTOMERS, strategy.solutions, 4)
     budget = int(one * instances)
 
-    def encode(features):
-        rows.append(features[0].shape[0])
-        return policy.encode(features)
-
-    decode(problem, policy, x, text, budget=budget, encode=encode)
-    assert sum(rows) == 7 * strategy.augment
-    assert max(rows) // strategy.augment * one <= budget
-    assert max(rows) == min(7, int(instances)) * strategy.augment
+    decode(problem, policy, x, text, budget=budget)
+    assert sum(encoded) == 7 * strategy.augment
+    assert max(encoded) // strategy.augment * one <= budget
+    assert max(encoded) == min(7, int(instances)) * strategy.augment
 
 
 @pytest.mark.parametrize("text", ["sample:1280", "augment:8+sample:100", "multistart:20+sample:7", "sample:1"])
@@ -305,34 +317,22 @@ def test_an_instance_too_large_for_the_budget_has_its_draws_cut(text, budget):
     assert pieces == 1 or chunk == 1
 
 
-def test_draws_that_are_cut_are_as_many_and_share_one_encoding(rolled):
+def test_draws_that_are_cut_are_as_many_and_share_one_encoding(rolled, encoded):
     problem, policy, x = prepared("cvrp", batch=2)
-    rows = []
-
-    def encode(features):
-        rows.append(features[0].shape[0])
-        return policy.encode(features)
-
     nodes = x.xy.shape[1]
     five_draws = 2 * row_bytes(policy, nodes, 5, 4)
-    decoded = judged(problem, x, decode(problem, policy, x, "augment:2+sample:23", budget=five_draws, encode=encode))
-    assert rows == [2, 2]  # once per instance and symmetry
+    decoded = judged(problem, x, decode(problem, policy, x, "augment:2+sample:23", budget=five_draws))
+    assert encoded == [2, 2]  # once per instance and symmetry
     assert [part.tour.shape[1] for _, part in rolled] == [5, 5, 5, 4, 4] * 2
     costs = [problem.cost(many, part.tour).min() for many, part in rolled]
     assert float(decoded.cost.min()) == pytest.approx(float(min(costs)))
 
 
 @pytest.mark.parametrize("text", EVERY)
-def test_the_encoder_runs_once_per_instance_and_symmetry(text):
+def test_the_encoder_runs_once_per_instance_and_symmetry(text, encoded):
     problem, policy, x = prepared("pctsp")
-    rows = []
-
-    def encode(features):
-        rows.append({group.shape[0] for group in features})
-        return policy.encode(features)
-
-    decode(problem, policy, x, text, encode=encode)
-    assert rows == [{BATCH * parse(text).augment}]
+    decode(problem, policy, x, text)
+    assert encoded == [BATCH * parse(text).augment]
 
 
 # ------------------------------------------------------------------------------------------ symmetries

@@ -21,8 +21,12 @@ def cvrp_examples(x: Any, tours: Tensor, title: str = "") -> Figure:
     count = x.xy.shape[0]
     columns = min(3, count)
     lines = math.ceil(count / columns)
-    figure = Figure(figsize=(4.6 * columns, 5.4 * lines), layout="constrained")
+    figure = Figure(figsize=(4.6 * columns, 6.2 * lines + 0.4))
     panels = figure.subplots(lines, columns, squeeze=False).flatten()
+    # Room below each panel for its legend: a CVRP100 has a dozen routes.
+    figure.subplots_adjust(
+        left=0.02, right=0.98, top=1 - 0.45 / lines / 3, bottom=0.3 / lines, hspace=0.42, wspace=0.06
+    )
     for row, axes in enumerate(panels):
         if row < count:
             draw(axes, take(x, slice(row, row + 1)), tours[row : row + 1])

@@ -137,7 +137,7 @@ def search(
 def reserve(problem: Problem, x: Any) -> float:
     """Seconds kept back for the referee: it follows vehicle routes step by step."""
     nodes = x.xy.shape[1]
-    return 2e-3 + nodes * (4e-5 if hasattr(x, "demand") else 1e-6)
+    return 3e-3 + nodes * (6e-5 if hasattr(x, "demand") else 6e-6)
 
 
 def check_seconds(seconds: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from importlib import metadata
@@ -14,13 +15,18 @@ NEEDED = ("torch", "numpy", "numba", "safetensors", "typer", "rich")
 HIDDEN = """
 import sys
 
-class Hider:
+class Without:
+    def __init__(self, finder):
+        self.finder = finder
+
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in hidden:
-            raise ModuleNotFoundError(f"No module named {name!r} (hidden)", name=name)
+        return None if name.split(".")[0] in hidden else self.finder.find_spec(name, path, target)
+
+    def __getattr__(self, name):
+        return getattr(self.finder, name)
 
 hidden = set(sys.argv[1].split(","))
-sys.meta_path.insert(0, Hider())
+sys.meta_path[:] = map(Without, sys.meta_path)
 from routelearn.cli import main
 for line in sys.argv[2:]:
     try:
@@ -56,10 +62,7 @@ def required_by(names):
         found.add(name)
         for line in requires:
             if "extra ==" not in line:
-                word = line.split(";")[0]
-                left.append(
-                    canonical(word.split("[")[0].split("(")[0].strip(" ").split(" ")[0].strip("<>=!~0123456789.,"))
-                )
+                left.append(canonical(re.match(r"[\w.-]+", line)[0]))
     return found
 
 

@@ -37,7 +37,9 @@ def valid_cases(draw: st.DrawFn) -> Case:
 
     if name in ("cvrp", "sdvrp"):
         case.demand = column(amounts if name == "cvrp" else amounts.filter(bool))
-        case.capacity = draw(st.sampled_from([9.0, 10.5, 30.0])) if name == "cvrp" else draw(st.sampled_from([0.5, 4.0]))
+        case.capacity = (
+            draw(st.sampled_from([9.0, 10.5, 30.0])) if name == "cvrp" else draw(st.sampled_from([0.5, 4.0]))
+        )
     elif name.startswith("op-"):
         case.prize = None if name == "op-const" else column(amounts)
         case.max_length = draw(st.one_of(st.floats(1e-3, 1e7), st.sampled_from([1.0, 4.0])))

@@ -114,10 +114,10 @@ def test_decoded_solutions_pass_the_referee(problem: Problem, select, improved: 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_a_hundred_thousand_solutions_over_the_problems(name: str) -> None:
-    """12,500 a problem, a fifth of them improved; sizes from 2 to 80."""
+    """12,500 a problem, about one in 20 batches improved; sizes from 2 to 80."""
     problem, judged = PROBLEMS[name], 0
     rng = np.random.default_rng(17)
     while judged < 12_500:
         size = int(rng.integers(2, 80)) if judged % 3 else int(rng.integers(2, 12))
         select = [greedy, sample, sample_at(2.0)][judged % 3]
-        judged += referee_many(problem, size, 5, 1 if select is greedy else 50, select, judged % 5 == 0)
+        judged += referee_many(problem, size, 5, 1 if select is greedy else 50, select, rng.random() < 0.05)

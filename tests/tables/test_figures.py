@@ -108,12 +108,15 @@ def test_png_and_svg_are_written_and_the_same_figure_is_the_same_file(tmp_path: 
     png, svg = save(figure, tmp_path / "new" / "v1.2")
     assert png.name == "v1.2.png"
     assert png.read_bytes().startswith(b"\x89PNG")
+    again = save(generalisation([Series("a", GENERAL, {5: 1.0, 10: 2.0})]), tmp_path / "again")[1]
     assert "<svg" in svg.read_text()
+    assert svg.read_text() == again.read_text()
 
 
 def test_all_figures_are_drawn_or_say_why_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ablations, "REFERENCES", ("farthest-insertion+2opt",))
     monkeypatch.setattr(models, "shipped", dict)
+    monkeypatch.setattr(figures, "EXAMPLES", 1)
     for run in schedule_runs(20):
         write_run(tmp_path / "ablations" / run.folder)
     drawn = {one.name: one for one in draw_figures(tmp_path, Options(limit=4, sizes=(5, 10)))}

@@ -54,7 +54,9 @@ def main() -> None:
     epochs = reached[-1] // CONFIG.epoch_steps + 1
     for name, resume in (("often", True), ("never", False)):
         run(tiny(epochs=epochs, epoch_steps=5), folder / name, resume=resume)
-    print(json.dumps({"reached": reached, "differ": differences(*map(final_state, (folder / "often", folder / "never")))}))
+    print(
+        json.dumps({"reached": reached, "differ": differences(*map(final_state, (folder / "often", folder / "never")))})
+    )
 
 
 if __name__ == "__main__":

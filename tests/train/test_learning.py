@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from train_cases import run, tiny
+from train_cases import CPU, run, tiny
 
 from routelearn import model_file, policies, problems
 from routelearn.policies.base import shape_of
 from routelearn.train import validate, validation_set
-
-CPU = torch.device("cpu")
 
 
 def learned(config, tmp_path):
@@ -26,9 +24,7 @@ def learned(config, tmp_path):
 
 
 def test_sixty_steps_of_tsp10_with_the_shared_baseline(tmp_path):
-    config = tiny(
-        sizes=(10,), solutions=8, batch=(64,), epochs=2, epoch_steps=30, rate=3e-3, validation_instances=200
-    )
+    config = tiny(sizes=(10,), solutions=8, batch=(64,), epochs=2, epoch_steps=30, rate=3e-3, validation_instances=200)
     before, after = learned(config, tmp_path)
     assert after < 0.9 * before
     assert after < 3.6  # the optimum is about 2.87

@@ -70,8 +70,8 @@ def test_resume_in_the_middle_of_an_epoch(tmp_path, changes):
 
 def test_resume_where_rollouts_became_shorter(tmp_path):
     """The bound on a rollout decides how many random numbers a step draws, so what it rests on is saved, too."""
-    config = tiny(problem="cvrp", sizes=(20,), baseline="rollout", solutions=1, epochs=3, epoch_steps=4)
-    state = check_resume(config, tmp_path, 3, 11)
+    config = tiny(problem="cvrp", sizes=(20,), baseline="rollout", solutions=1, epochs=2, epoch_steps=4)
+    state = check_resume(config, tmp_path, 3, 7)
     assert state["rollout_steps"][20] < 40
 
 

@@ -146,7 +146,9 @@ def test_training_leaves_batch_statistics_in_training_mode_after_every_epoch(tmp
 def test_several_sizes_take_turns_with_their_own_batch(tmp_path, monkeypatch):
     drawn = []
     call = train_module.Update.__call__
-    monkeypatch.setattr(train_module.Update, "__call__", lambda self: (drawn.append((self.size, self.batch)), call(self)))
+    monkeypatch.setattr(
+        train_module.Update, "__call__", lambda self: (drawn.append((self.size, self.batch)), call(self))
+    )
     report = run(tiny(sizes=(6, 8), batch=(8, 4), epochs=1, epoch_steps=4), tmp_path)
     assert drawn == [(6, 8), (8, 4), (6, 8), (8, 4)]
     assert report["instances"] == 24

@@ -1,0 +1,105 @@
+"""Who is next: a lane for each kind of request, in it fair turns between clients, and as many jobs as fit a batch.
+
+No timer holds a request back. While a worker decodes a batch, the requests that arrive meanwhile form the next
+one; so a lone request waits for nothing, and under load the batches grow by themselves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from routelearn.serve.limits import over
+
+SMALL_NODES = 200  # constructions up to this size share batches
+SHORT_SECONDS = 1.0  # searches up to this long, of instances up to SHORT_NODES, have a lane of their own
+SHORT_NODES = 500
+SHORT_STEPS = 50_000  # nodes times rollouts
+
+
+@dataclass
+class Job:
+    """A request on its way to a worker and back."""
+
+    number: int
+    kind: str  # solve, stream, batch, stops, think
+    fields: dict[str, Any]
+    client: str
+    answer: asyncio.Future[tuple[int, bytes]]  # status and body
+    part: Callable[[bytes], None] | None = None  # hears of better solutions
+    attempts: int = 0
+    started: float = 0.0  # on the event loop's clock
+    gone: bool = field(default=False)  # nobody waits for the answer any more
+
+
+class FairQueue:
+    """First come, first served for each client; between clients, turns."""
+
+    def __init__(self, name: str, most: int):
+        self.name, self.most, self.size = name, most, 0
+        self.waiting: OrderedDict[str, deque[Job]] = OrderedDict()
+
+    def put(self, job: Job, *, first: bool = False) -> None:
+        """Raises the refusal 429 where the queue is full; `first`: a job that has waited its turn already."""
+        if self.size >= self.most and not first:
+            raise over(429, "queue", self.most, f"{self.size} requests wait in the lane {self.name}")
+        line = self.waiting.setdefault(job.client, deque())
+        if first:
+            line.appendleft(job)
+            self.waiting.move_to_end(job.client, last=False)
+        else:
+            line.append(job)
+        self.size += 1
+
+    def take(self, most: int) -> list[Job]:
+        """Up to `most` jobs that somebody still waits for, one of each client in turn."""
+        taken: list[Job] = []
+        while self.waiting and len(taken) < most:
+            client, line = next(iter(self.waiting.items()))
+            job = line.popleft()
+            self.size -= 1
+            if line:
+                self.waiting.move_to_end(client)
+            else:
+                del self.waiting[client]
+            if not job.gone:
+                taken.append(job)
+        return taken
+
+    def discard(self, job: Job) -> bool:
+        """Take out a job whose client left; False if it was not waiting."""
+        line = self.waiting.get(job.client)
+        if line is None or job not in line:
+            return False
+        line.remove(job)
+        self.size -= 1
+        if not line:
+            del self.waiting[job.client]
+        return True
+
+
+def lane_of(kind: str, fields: dict[str, Any], nodes: int, rollouts: int, with_model: Iterable[str]) -> str:
+    """construct: decoded in batches; short: up to a second; long: all that takes longer."""
+    if kind in ("stops", "think"):
+        return "short"
+    seconds, solver = fields["seconds"], fields["solver"]
+    if seconds == 0 and solver is None and rollouts == 1 and nodes <= SMALL_NODES:
+        return "construct" if fields["policy"] and likely_problem(fields) in with_model else "short"
+    short = seconds <= SHORT_SECONDS and nodes <= SHORT_NODES and nodes * rollouts <= SHORT_STEPS
+    return "short" if short and kind != "batch" else "long"
+
+
+def likely_problem(fields: dict[str, Any]) -> str | None:
+    """The problem where a glance tells it; the worker decides."""
+    if fields.get("problem") is not None:
+        return str(fields["problem"])
+    if fields.get("demand") is not None:
+        return "cvrp"
+    if fields.get("max_length") is not None:
+        return "op-const" if fields.get("prize") is None else "op-unif"
+    if fields.get("penalty") is not None:
+        return "pctsp" if fields.get("real_prize") is None else "spctsp"
+    return None if fields.get("prize") is not None else "tsp"

@@ -1,0 +1,178 @@
+"""Requests and answers of the service: typed, strict (a number is no text), each with an example."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Pair = Annotated[list[float], Field(min_length=2, max_length=2)]
+Column = list[float]
+Identifier = Annotated[str, Field(max_length=200)] | int
+MORE = "[N], 0 for the depot"
+
+SQUARE = [[0.1, 0.2], [0.9, 0.3], [0.8, 0.9], [0.2, 0.7], [0.5, 0.5]]
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+
+class Instance(Strict):
+    """One set of stops, in any unit: `coords`, or `latlon` in degrees, or a `matrix` of lengths from row to column."""
+
+    coords: list[Pair] | None = Field(None, description="[N, 2] places in the plane")
+    latlon: list[Pair] | None = Field(None, description="[N, 2] latitude and longitude in degrees")
+    matrix: list[Column] | None = Field(None, description="[N, N] lengths from row to column; they count if given")
+    demand: Column | None = Field(None, description=MORE)
+    prize: Column | None = Field(None, description=MORE)
+    penalty: Column | None = Field(None, description=MORE)
+    real_prize: Column | None = Field(None, description=f"{MORE}; what a visit brings (spctsp)")
+    capacity: float | None = Field(None, description="of a vehicle")
+    max_length: float | None = Field(None, description="longest route allowed (km for latlon)")
+    min_prize: float | None = Field(None, description="least prize to collect")
+    ids: list[Identifier] | None = Field(None, description="names of the stops; otherwise they are called 0, 1, ...")
+    depot: int | None = Field(None, description="row of the depot; otherwise 0")
+
+
+class Options(Strict):
+    problem: str | None = Field(None, max_length=40, description="problem id; otherwise it follows from the fields")
+    seconds: float = Field(1.0, ge=0, description="search time; 0: one construction by the policy")
+    seed: int = Field(0, ge=0, le=2**31 - 1)
+    policy: bool = Field(True, description="let the trained policy take part; without it, search alone")
+    decode: str | None = Field(None, max_length=80, description="for seconds 0: greedy, sample:128, augment:8, beam:10")
+    solver: str | None = Field(None, max_length=40, description="a classical solver instead, by its name in /problems")
+
+
+class SolveRequest(Instance, Options):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"coords": SQUARE, "seconds": 0},
+                {"coords": SQUARE, "demand": [0, 3, 4, 2, 5], "capacity": 8, "seconds": 0.5},
+            ]
+        }
+    )
+
+
+class ThinkRequest(Instance):
+    problem: str | None = Field(None, max_length=40)
+    sample: bool = Field(False, description="draw every step from the probabilities instead of taking the best")
+    seed: int = Field(0, ge=0, le=2**31 - 1)
+    model_config = ConfigDict(json_schema_extra={"examples": [{"coords": SQUARE}]})
+
+
+class BatchRequest(Options):
+    instances: list[Instance] = Field(min_length=1)
+    seconds: float = Field(0.0, ge=0, description="search time for all of them together; 0: constructions")
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"instances": [{"coords": SQUARE}, {"coords": SQUARE[:4]}], "seconds": 0}]}
+    )
+
+
+class FileRequest(Strict):
+    """The text of a file of stops: CSV, JSON, GeoJSON, TSPLIB or CVRPLIB."""
+
+    text: str
+    name: str = Field("stops", max_length=200, description="the file's name; its suffix tells the format")
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "stops.csv", "text": "x,y\n1,2\n3,4\n5,1\n"}]})
+
+
+# ------------------------------------------------------------------------------------------------- answers
+
+
+class Route(BaseModel):
+    stops: list[str | int]  # the depot left out: a route begins and ends there
+    length: float
+    load: float | None = None
+
+
+class Found(BaseModel):
+    """A better solution: when, its cost, and which part of the search found it."""
+
+    seconds: float
+    cost: float
+    by: str
+
+
+class Answer(BaseModel):
+    problem: str
+    cost: float = Field(description="what the problem minimises; prizes of orienteering count as negative")
+    objective: float = Field(description="the cost as people state it")
+    length: float
+    unit: str | None
+    depot: str | int | None
+    routes: list[Route]
+    unvisited: list[str | int]
+    prize: float | None = None
+    limits: dict[str, float]
+    layout: list[tuple[str | int, float, float]] = Field(description="id and place on a drawing, the depot first")
+    seconds: float
+    history: list[Found]
+    notes: list[str]
+
+
+class Answers(BaseModel):
+    answers: list[Answer]
+
+
+class Update(Answer):
+    """One event of the stream; `event` is "better" until the last one, "done"."""
+
+
+class Step(BaseModel):
+    chosen: int = Field(description="node number")
+    probabilities: list[float] = Field(description="[N] of the decoder; 0 where masked")
+    masked: list[tuple[int, str]] = Field(description="node number and why it may not be chosen")
+    remaining: dict[str, float] = Field(description="what is left before the step, by name")
+    cost: float = Field(description="length travelled so far, in the user's unit")
+
+
+class Thoughts(BaseModel):
+    problem: str
+    model: dict[str, Any]
+    ids: list[str | int]
+    layout: list[tuple[float, float]]
+    steps: list[Step]
+    answer: Answer
+
+
+class ProblemInfo(BaseModel):
+    id: str
+    title: str
+    needs: list[str] = Field(description="fields beside the places")
+    maximise: bool
+    has_depot: bool
+    model: str | None = Field(description="the shipped model, if there is one")
+    solvers: list[str] = Field(description="classical solvers usable here")
+
+
+class Problems(BaseModel):
+    problems: list[ProblemInfo]
+
+
+class ModelInfo(BaseModel):
+    name: str
+    problem: str
+    policy: str
+    megabytes: float
+    card: dict[str, Any]
+
+
+class Models(BaseModel):
+    models: list[ModelInfo]
+
+
+class Health(BaseModel):
+    status: Literal["ok", "starting", "degraded"]
+    version: str
+    workers: dict[str, dict[str, int]]
+
+
+class Failure(BaseModel):
+    """Every answer that is not 2xx."""
+
+    error: str = Field(description="one line: what is wrong and what would be right")
+    field: str | None = Field(None, description="the field of the request it is about")
+    limit: str | None = Field(None, description="the limit that was exceeded")
+    value: float | None = Field(None, description="the value of that limit")

@@ -1,0 +1,148 @@
+"""A worker process: takes batches of jobs from a pipe, answers as each is done, until the pipe closes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import queue
+import signal
+import threading
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any
+
+from routelearn.serve.limits import Limits, Refused
+
+log = logging.getLogger("routelearn.serve")
+
+Job = tuple[int, str, dict[str, Any]]  # its number, its kind, the request's fields
+
+
+def work(pipe: Connection, lane: str, niceness: int, limits: Limits) -> None:
+    """The process. Long searches run at a lower priority than short ones, so these find a processor."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's to handle
+    if hasattr(os, "nice"):
+        os.nice(niceness)
+    import torch
+
+    torch.set_num_threads(1)
+    Worker(pipe, limits, lane).run()
+
+
+class Worker:
+    def __init__(self, pipe: Connection, limits: Limits, lane: str):
+        self.pipe, self.limits, self.lane = pipe, limits, lane
+        self.lock = threading.Lock()
+        self.inbox: queue.SimpleQueue[list[Job] | None] = queue.SimpleQueue()
+        self.boards: dict[int, Any] = {}  # of searches that run
+        self.cancelled: set[int] = set()
+
+    def send(self, *message: Any) -> None:
+        with self.lock, contextlib.suppress(BrokenPipeError):
+            self.pipe.send(message)
+
+    def listen(self) -> None:
+        """Hears of cancelled jobs while one runs."""
+        while True:
+            try:
+                kind, content = self.pipe.recv()
+            except (EOFError, OSError):  # the server is gone
+                os._exit(0)
+            if kind == "jobs":
+                self.inbox.put(content)
+            elif kind == "cancel":
+                self.cancelled.add(content)
+                if content in self.boards:
+                    self.boards[content].stop.set()
+            else:
+                self.inbox.put(None)
+
+    def run(self) -> None:
+        threading.Thread(target=self.listen, daemon=True).start()
+        warm(self.lane)
+        self.send("ready")
+        while (jobs := self.inbox.get()) is not None:
+            if self.lane == "construct":
+                self.construct(jobs)
+            else:
+                for job in jobs:
+                    self.one(*job)
+            self.cancelled.clear()
+            self.send("idle")
+
+    def construct(self, jobs: list[Job]) -> None:
+        from routelearn.serve.jobs import construct
+
+        wanted = [(number, fields) for number, _, fields in jobs if number not in self.cancelled]
+        for number, result in construct(wanted, self.limits):
+            self.reply(number, result)
+
+    def one(self, number: int, kind: str, fields: dict[str, Any]) -> None:
+        from routelearn.serve import jobs
+        from routelearn.serve.think import think
+        from routelearn.solving.board import Board
+
+        board = self.boards[number] = Board()
+        if number in self.cancelled:
+            board.stop.set()
+        calls: dict[str, Callable[[], Any]] = {
+            "solve": lambda: jobs.solve(fields, self.limits, board, None),
+            "stream": lambda: jobs.solve(
+                fields, self.limits, board, lambda better: self.send("part", number, encode(better))
+            ),
+            "batch": lambda: jobs.solve_batch(fields, self.limits),
+            "stops": lambda: jobs.read_file(fields, self.limits),
+            "think": lambda: think(fields, self.limits),
+        }
+        try:
+            self.reply(number, calls[kind]())
+        except Exception as error:
+            self.reply(number, error)
+        finally:
+            del self.boards[number]
+
+    def reply(self, number: int, result: Any) -> None:
+        """Status and body, ready to be sent."""
+        from routelearn.errors import InputError
+        from routelearn.serve.jobs import field_of
+
+        if isinstance(result, InputError):
+            result = Refused(422, str(result), field=field_of(str(result)))
+        elif isinstance(result, Exception) and not isinstance(result, Refused):
+            log.error("a job failed", exc_info=result)
+            result = Refused(500, f"a defect of the service: {type(result).__name__}; its log says more")
+        if isinstance(result, Refused):
+            self.send("done", number, result.status, encode(result.body()))
+        else:
+            self.send("done", number, 200, encode(result))
+
+
+def encode(value: Any) -> bytes:
+    """ASCII only, so that a name with half a surrogate pair cannot break the answer."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+
+
+def warm(lane: str) -> None:
+    """Weights and compiled code of what the lane serves, before the first request needs them."""
+    from routelearn.problems import NumpyRng, get
+    from routelearn.problems.base import to_single
+    from routelearn.serve import jobs, think  # noqa: F401 (their imports take the time)
+
+    if lane == "construct":
+        from routelearn.decode import decode
+        from routelearn.models import shipped
+        from routelearn.solving.models import find_model
+
+        for name in {entry["problem"] for entry in shipped().values()}:
+            problem = get(name)
+            model, _ = find_model(problem, 20)
+            if model is not None:
+                for batch in (1, 16):
+                    decode(problem, model.policy, to_single(problem.sample(NumpyRng(0), batch, 20)), "greedy")
+    else:
+        from routelearn.improve.search import load_kernels
+
+        load_kernels(get("tsp"))
+        load_kernels(get("cvrp"))

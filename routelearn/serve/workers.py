@@ -1,0 +1,236 @@
+"""The worker processes of all lanes: jobs are handed out, deaths noticed and repaired, no job lost in silence."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import multiprocessing
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from routelearn.serve.batching import FairQueue, Job
+from routelearn.serve.limits import Limits, Refused
+from routelearn.serve.metrics import SIZES, Metrics
+from routelearn.serve.worker import encode, work
+
+log = logging.getLogger("routelearn.serve")
+
+NICENESS = {"construct": 0, "short": 3, "long": 10}
+BATCH = {"construct": 64, "short": 1, "long": 1}
+ATTEMPTS = 2  # a job whose worker died is given to another one; if that dies too, the job is to blame
+OVERDUE = 60.0  # seconds beyond its own after which a job is given up and its worker replaced
+STOPPING = 3.0  # seconds that a cancelled job may take to stop
+LONGEST_PAUSE = 30.0  # seconds between two starts of a worker that dies before it is ready
+
+
+class Process:
+    """One worker process as the server sees it."""
+
+    def __init__(self, lane: str, limits: Limits, hear: Callable[[Process, tuple[Any, ...]], None]):
+        context = multiprocessing.get_context("spawn")
+        self.lane, self.ready, self.jobs, self.dead = lane, False, {}, False
+        self.jobs: dict[int, Job] = {}
+        self.busy = False
+        self.pipe, far = context.Pipe()
+        self.process = context.Process(target=work, args=(far, lane, NICENESS[lane], limits), daemon=True)
+        self.process.start()
+        far.close()  # the only other end is the worker's: its death closes the pipe
+        self.out = ThreadPoolExecutor(1)  # a worker that does not read must not stop the event loop
+        threading.Thread(target=self._listen, args=(hear, asyncio.get_running_loop()), daemon=True).start()
+
+    def _listen(
+        self, hear: Callable[[Process, tuple[Any, ...]], None], loop: asyncio.AbstractEventLoop
+    ) -> None:
+        while True:
+            try:
+                message = self.pipe.recv()
+            except (EOFError, OSError):
+                message = ("died",)
+            with contextlib.suppress(RuntimeError):  # the loop is closed: the server ends
+                loop.call_soon_threadsafe(hear, self, message)
+            if message[0] == "died":
+                return
+
+    def tell(self, kind: str, content: Any = None) -> None:
+        def put() -> None:
+            with contextlib.suppress(OSError, ValueError):  # its death is noticed by the listener
+                self.pipe.send((kind, content))
+
+        self.out.submit(put)
+
+
+class Pool:
+    """All workers. Every method runs on the event loop."""
+
+    def __init__(self, limits: Limits, counts: dict[str, int], metrics: Metrics):
+        self.limits, self.counts, self.metrics = limits, counts, metrics
+        self.queues = {lane: FairQueue(lane, limits.queue) for lane in counts}
+        self.workers: dict[str, list[Process]] = {lane: [] for lane in counts}
+        self.numbers = itertools.count()
+        self.failures = dict.fromkeys(counts, 0)  # deaths in a row before a worker was ready
+        self.closing = False
+        self.tasks: set[asyncio.Task[None]] = set()
+
+    def start(self) -> None:
+        for lane, count in self.counts.items():
+            for _ in range(count):
+                self._spawn(lane)
+        self._later(self._watch())
+
+    def _later(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    def _spawn(self, lane: str) -> None:
+        self.workers[lane].append(Process(lane, self.limits, self._hear))
+
+    def submit(
+        self, lane: str, kind: str, fields: dict[str, Any], client: str, part: Callable[[bytes], None] | None = None
+    ) -> Job:
+        """A job whose `answer` will come, whatever happens to its worker; raises Refused if the queue is full."""
+        job = Job(next(self.numbers), kind, fields, client, asyncio.get_running_loop().create_future(), part)
+        self.queues[lane].put(job)
+        self._dispatch(lane)
+        return job
+
+    def cancel(self, job: Job) -> None:
+        """Nobody waits any more: the job leaves the queue, or its search stops."""
+        if job.answer.done():
+            return
+        job.gone = True
+        job.answer.cancel()
+        if any(queue.discard(job) for queue in self.queues.values()):
+            return
+        for worker in itertools.chain(*self.workers.values()):
+            if job.number in worker.jobs:
+                self.metrics.count("routelearn_cancelled_total", "Jobs whose client went away.")
+                worker.tell("cancel", job.number)
+                if worker.lane != "construct":
+                    self._later(self._insist(worker, job))
+
+    async def _insist(self, worker: Process, job: Job) -> None:
+        """What does not look at the clock (a foreign solver, say) is ended with its process."""
+        await asyncio.sleep(STOPPING)
+        if job.number in worker.jobs and not self.closing:
+            worker.process.kill()
+
+    def _dispatch(self, lane: str) -> None:
+        for worker in self.workers[lane]:
+            if worker.ready and not worker.busy and not worker.dead:
+                jobs = self.queues[lane].take(BATCH[lane])
+                if not jobs:
+                    return
+                now = time.monotonic()
+                for job in jobs:
+                    job.attempts += 1
+                    job.started = now
+                worker.jobs = {job.number: job for job in jobs}
+                worker.busy = True
+                self.metrics.observe(
+                    "routelearn_batch_size", "Requests handed to a worker at once.", len(jobs), SIZES, lane=lane
+                )
+                worker.tell("jobs", [(job.number, job.kind, job.fields) for job in jobs])
+
+    def _hear(self, worker: Process, message: tuple[Any, ...]) -> None:
+        kind, *content = message
+        if kind == "ready":
+            worker.ready = True
+            self.failures[worker.lane] = 0
+            self._dispatch(worker.lane)
+        elif kind == "idle":
+            worker.jobs, worker.busy = {}, False
+            self._dispatch(worker.lane)
+        elif kind == "part":
+            job = worker.jobs.get(content[0])
+            if job is not None and job.part is not None and not job.gone:
+                job.part(content[1])
+        elif kind == "done":
+            job = worker.jobs.pop(content[0], None)
+            if job is not None and not job.answer.done():
+                job.answer.set_result((content[1], content[2]))
+        else:
+            self._died(worker)
+
+    def _died(self, worker: Process) -> None:
+        """Replace it, and give its jobs to others or answer them."""
+        worker.dead = True
+        worker.out.shutdown(wait=False)
+        worker.pipe.close()
+        if worker in self.workers[worker.lane]:
+            self.workers[worker.lane].remove(worker)
+        if self.closing:
+            return
+        self.metrics.count("routelearn_worker_deaths_total", "Workers that died and were replaced.", lane=worker.lane)
+        log.warning("a worker of the lane %s died (process %s)", worker.lane, worker.process.pid)
+        for job in reversed(worker.jobs.values()):
+            if job.gone or job.answer.done():
+                continue
+            if job.attempts < ATTEMPTS:
+                self.queues[worker.lane].put(job, first=True)
+            else:
+                refusal = Refused(503, "the worker of this request died twice; try again later")
+                job.answer.set_result((refusal.status, encode(refusal.body())))
+        pause = 0.0
+        if not worker.ready:
+            self.failures[worker.lane] += 1
+            pause = min(LONGEST_PAUSE, 2.0 ** self.failures[worker.lane])
+        self._later(self._respawn(worker.lane, pause))
+        self._dispatch(worker.lane)
+
+    async def _respawn(self, lane: str, pause: float) -> None:
+        await asyncio.sleep(pause)
+        if not self.closing:
+            self._spawn(lane)
+
+    async def _watch(self) -> None:
+        """A job that overstays its time is answered, and its worker replaced."""
+        while not self.closing:
+            await asyncio.sleep(1.0)
+            now = time.monotonic()
+            for worker in list(itertools.chain(*self.workers.values())):
+                late = [
+                    job
+                    for job in worker.jobs.values()
+                    if now - job.started > float(job.fields.get("seconds", 0.0)) + OVERDUE
+                ]
+                for job in late:
+                    if not job.answer.done():
+                        refusal = Refused(503, "the worker of this request did not answer in time; try again later")
+                        job.answer.set_result((refusal.status, encode(refusal.body())))
+                if late:
+                    worker.process.kill()
+
+    def status(self) -> dict[str, dict[str, int]]:
+        """By lane: workers wanted, ready and busy, and requests that wait."""
+        return {
+            lane: {
+                "wanted": self.counts[lane],
+                "ready": sum(worker.ready for worker in workers),
+                "busy": sum(worker.busy for worker in workers),
+                "waiting": self.queues[lane].size,
+            }
+            for lane, workers in self.workers.items()
+        }
+
+    async def close(self) -> None:
+        """End all workers; what still waits is answered."""
+        self.closing = True
+        refusal = encode(Refused(503, "the service is shutting down").body())
+        waiting = [job for queue in self.queues.values() for job in queue.take(queue.size)]
+        workers = list(itertools.chain(*self.workers.values()))
+        for job in itertools.chain(waiting, *(worker.jobs.values() for worker in workers)):
+            if not job.answer.done():
+                job.answer.set_result((503, refusal))
+        for task in list(self.tasks):
+            task.cancel()
+        for worker in workers:
+            worker.process.kill()  # they keep nothing that could be lost
+        for worker in workers:
+            await asyncio.to_thread(worker.process.join, 2.0)
+            worker.out.shutdown(wait=False)

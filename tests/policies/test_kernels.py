@@ -1,0 +1,174 @@
+"""The Triton kernels against the generic code: on a GPU where there is one, else in Triton's interpreter.
+
+The interpreter is chosen by an environment variable when Triton is imported, so that comparison runs in a process of
+its own: this file, called as a script, prints how far the two are apart.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from unittest import mock
+
+import pytest
+import torch
+
+from routelearn.policies import kernels
+from routelearn.policies.attention import AttentionPolicy
+from routelearn.policies.base import Seen, shape_of
+from routelearn.problems import DeviceRng, get
+from routelearn.rollout import rollout, sample
+
+CASES = [("tsp", 12), ("tsp", 17), ("cvrp", 9), ("sdvrp", 9), ("pctsp", 15)]  # 16 is where a block ends
+MEASURES = ("score", "gradient", "few", "many", "encoder", "encoder gradient")
+
+
+@contextlib.contextmanager
+def generic():
+    """The code that runs where no kernel does."""
+    with (
+        mock.patch.object(kernels, "usable", return_value=False),
+        mock.patch.object(kernels, "attends", return_value=False),
+    ):
+        yield
+
+
+def relative(a, b):
+    """Largest distance in a list of tensors, as a share of the tensor's own norm (at least 1 % of the list's)."""
+    floor = 0.01 * torch.stack([part.double().norm() for part in a]).norm()
+    pairs = ((x.double(), y.double()) for x, y in zip(a, b, strict=True))
+    return max(float((x - y).norm() / torch.maximum(x.norm(), floor)) for x, y in pairs)
+
+
+def gradients(policy):
+    return [torch.zeros_like(p) if p.grad is None else p.grad.clone() for p in policy.parameters()]
+
+
+def measure(problem, policy, x, trajectory, weights, embedding_weights, precision):
+    """Score, gradients, step logits for few and for many queries, node embeddings: by whatever path is on."""
+    with torch.autocast(x.xy.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
+        policy.zero_grad()
+        score = policy.score(policy.encode(problem.features(x)), trajectory)
+        (score * weights).sum().backward()
+        found = {"score": score.detach(), "gradient": gradients(policy)}
+        with torch.no_grad():
+            cache = policy.encode(problem.features(x))
+            second = Seen(*(None if field is None else field[:, :, 1] for field in trajectory.seen))
+            every = Seen(*(None if field is None else field.flatten(1, 2) for field in trajectory.seen))
+            for name, seen in (("few", second), ("many", every)):
+                by_kernel = kernels.usable(cache, seen)
+                found[name] = kernels.logits(cache, seen, policy.clip) if by_kernel else policy.logits(cache, seen)
+        policy.zero_grad()
+        embedded = policy.encoder(problem.features(x))
+        (embedded * embedding_weights).sum().backward()
+        found["encoder"], found["encoder gradient"] = embedded.detach(), gradients(policy)
+    return found
+
+
+def compare(name, n, *, device="cpu", precision="float32", batch=2, solutions=3, width=32, heads=2):
+    """How far the kernels are from the generic code, for each measure; and what generic bfloat16 loses itself."""
+    torch.manual_seed(0)
+    problem = get(name)
+    x = problem.sample(DeviceRng(device), batch, n)
+    policy = AttentionPolicy(shape_of(problem), width, heads, layers=2, hidden=64, norm="instance").to(device)
+    steps = problem.max_steps(x)
+    with generic(), torch.no_grad():
+        cache = policy.encode(problem.features(x))
+        trajectory = rollout(
+            problem, policy, cache, x, solutions=solutions, steps=steps, select=sample, record=True
+        ).trajectory
+    assert kernels.usable(cache, trajectory.seen), "the kernels do not take this case at all"
+    given = (
+        trajectory,
+        torch.randn(batch, solutions, steps, device=device),
+        torch.randn(*x.xy.shape[:2], width, device=device),
+    )
+    with generic():
+        exact = measure(problem, policy, x, *given, "float32")
+        plain = measure(problem, policy, x, *given, precision)
+    ours = measure(problem, policy, x, *given, precision)
+    result = {}
+    for key in MEASURES:
+        if "gradient" in key:
+            result[key] = (relative(exact[key], ours[key]), relative(exact[key], plain[key]))
+            continue
+        finite = exact[key].isfinite()
+        assert torch.equal(finite, ours[key].isfinite()), f"{key}: other nodes are feasible"
+        result[key] = tuple(float((exact[key] - other[key])[finite].abs().max()) for other in (ours, plain))
+    result["attends"] = kernels.attends(torch.empty(batch, n, 3 * width, device=device), heads)
+    return result
+
+
+# ------------------------------------------------------------------------------------------- interpreter
+
+
+@pytest.fixture(scope="module")
+def interpreted():
+    if importlib.util.find_spec("triton") is None:
+        pytest.skip("triton is not installed (it comes with CUDA builds of torch)")
+    done = subprocess.run(
+        [sys.executable, __file__],
+        env={**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.extra
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}{case[1]}")
+@pytest.mark.parametrize("key", MEASURES)
+def test_interpreted_kernels_are_the_generic_code(interpreted, case, key):
+    result = interpreted[f"{case[0]}{case[1]}"]
+    assert result["attends"], "the encoder's kernel was not compared"
+    distance, _ = result[key]
+    assert distance < 1e-4
+
+
+# --------------------------------------------------------------------------------------------------- GPU
+
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+
+
+@needs_gpu
+@pytest.mark.parametrize("name", ["tsp", "cvrp", "sdvrp", "pctsp"])
+@pytest.mark.parametrize("n", [20, 100])
+def test_kernels_on_a_gpu_lose_no_more_than_bfloat16_does(name, n):
+    """Against float32; the generic code under the same autocast is the measure of what rounding costs."""
+    result = compare(name, n, device="cuda", precision="bfloat16", batch=4, solutions=16, width=128, heads=8)
+    for key in MEASURES:
+        ours, generic_loss = result[key]
+        assert ours <= 2 * generic_loss + 0.05, f"{key}: {ours} from float32, the generic code {generic_loss}"
+
+
+@needs_gpu
+@pytest.mark.parametrize("name", ["tsp", "cvrp", "sdvrp", "pctsp"])
+def test_kernels_on_a_gpu_in_single_precision(name):
+    torch.set_float32_matmul_precision("highest")
+    result = compare(name, 50, device="cuda", batch=4, solutions=16, width=128, heads=8)
+    for key in MEASURES:
+        assert result[key][0] < 1e-3, key
+
+
+# ------------------------------------------------------------------------------------------ without Triton
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+def test_without_a_gpu_the_generic_code_runs():
+    problem = get("tsp")
+    policy = AttentionPolicy(shape_of(problem), 32, 2, 1, 32)
+    x = problem.sample(DeviceRng(), 2, 6)
+    cache = policy.encode(problem.features(x))
+    seen = Seen(
+        torch.zeros(2, 1, 2, dtype=torch.long), torch.zeros(2, 1, 0), torch.ones(2, 1, 6, dtype=torch.bool), None
+    )
+    assert not kernels.usable(cache, seen)
+    assert not kernels.attends(torch.empty(2, 6, 96), 2)
+
+
+if __name__ == "__main__":
+    print(json.dumps({f"{name}{n}": compare(name, n) for name, n in CASES}))

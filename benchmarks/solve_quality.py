@@ -113,8 +113,8 @@ def libraries(folder: Path, seconds: float) -> list[dict[str, Any]]:
         mine, alone = (solve_stops(stops, seconds=seconds, policy=policy) for policy in (True, False))
         rows.append({"instance": name, "best": known, "cost": mine.cost, "search_only": alone.cost})
         print(
-            f"| {name} | {known} | {mine.cost:g} | {mine.gap_to(known):.2%} | {alone.cost:g} | {alone.gap_to(known):.2%} "
-            f"| {mine.seconds:.2f} |",
+            f"| {name} | {known} | {mine.cost:g} | {mine.gap_to(known):.2%} "
+            f"| {alone.cost:g} | {alone.gap_to(known):.2%} | {mine.seconds:.2f} |",
             flush=True,
         )
     return rows

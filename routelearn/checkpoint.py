@@ -31,7 +31,7 @@ def restore_random_state(state: dict[str, Any]) -> None:
 def save(path: Path, state: dict[str, Any]) -> None:
     """To a temporary file, to the disk, then renamed: whatever happens, a whole checkpoint is there."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.part")
     with open(temporary, "wb") as file:
         torch.save({"format": FORMAT, **state}, file)
         file.flush()

@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 
+from routelearn.errors import InputError
+
 
 @functools.cache
 def cpu_compiler() -> str | None:
@@ -97,7 +99,15 @@ def resolve_precision(precision: str, device: torch.device) -> str:
 
 
 def best_device(name: str = "auto") -> torch.device:
-    """The GPU if there is one, unless another device is named."""
+    """The GPU if there is one, unless another device is named; one that is not there raises."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    return torch.device(name)
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        device = None
+    if device is None or device.type not in ("cpu", "cuda"):
+        raise InputError(f"unknown device {name!r}; the choices are auto, cpu and cuda (cuda:1 for the second GPU)")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise InputError(f"device {name!r}: {torch.cuda.device_count()} GPU(s) to be found here; use cpu or auto")
+    return device

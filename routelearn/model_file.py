@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save as to_bytes
 
 from routelearn import policies, problems
 from routelearn.errors import InputError
@@ -45,10 +45,10 @@ def save(path: str | os.PathLike[str], model: Model, *, half: bool = False) -> N
         "options": json.dumps(model.options),
         "card": json.dumps(model.card),
     }
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    temporary = target.with_name(f".{target.name}.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        save_file(tensors, temporary, metadata=header)
+        temporary.write_bytes(to_bytes(tensors, metadata=header))
         os.replace(temporary, target)
     except (OSError, SafetensorError) as error:
         with contextlib.suppress(OSError):

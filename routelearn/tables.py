@@ -94,16 +94,15 @@ def _error(values: Tensor) -> float:
 
 def comparison_table(lines: Sequence[Line], title: str, machine: str | None = None) -> RichTable:
     """For the terminal."""
-    caption = f"{lines[0].instances if lines else 0} instances on {machine or hardware()}"
+    caption = f"{lines[0].instances if lines else 0} instances on {machine or hardware()}; ± is a standard error"
     table = RichTable(title=title, caption=caption, box=None, header_style="bold")
     table.add_column("method", no_wrap=True)
-    for name in ("objective", "std. error", "gap to best", "wins", "infeasible", "time"):
+    for name in ("objective", "±", "gap", "±", "wins", "infeasible", "time"):
         table.add_column(name, justify="right")
     for line in lines:
         table.add_row(
-            line.method, figure(line.objective, 4), figure(line.standard_error, 4),
-            f"{percent(line.gap)} ± {percent(line.gap_error)}", str(line.wins), str(line.infeasible),
-            duration(line.seconds),
+            line.method, figure(line.objective, 4), figure(line.standard_error, 4), percent(line.gap),
+            percent(line.gap_error), str(line.wins), str(line.infeasible), duration(line.seconds),
         )  # fmt: skip
     return table
 

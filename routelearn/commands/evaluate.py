@@ -71,6 +71,7 @@ def run_policy(
     problem: Any, x: Any, model: str | None, decode: str, seed: int, device: str, precision: str
 ) -> dict[str, Any]:
     from routelearn import decode as decoding
+    from routelearn.compiling import best_device
     from routelearn.config import PRECISIONS
     from routelearn.errors import InputError
     from routelearn.evaluate import evaluate as judge
@@ -80,7 +81,7 @@ def run_policy(
     decoding.refuse_hindsight(problem, parsed)
     if precision not in PRECISIONS:
         raise InputError(f"unknown precision {precision!r}; the choices are {', '.join(PRECISIONS)}")
-    where = usable_device(device)
+    where = best_device(device)
     nodes = x.xy.shape[1]
     customers = nodes - 1 if problem.has_depot else nodes
     loaded = load_model(problem.name, customers, path=model, device=where)
@@ -132,24 +133,6 @@ def progress_bar() -> Any:
 
     console = Console(stderr=True)
     return Progress(console=console, transient=True, disable=not console.is_terminal)
-
-
-def usable_device(name: str) -> Any:
-    """The torch device of that name, or auto's; one that is not there raises."""
-    import torch
-
-    from routelearn.compiling import best_device
-    from routelearn.errors import InputError
-
-    try:
-        device = best_device(name)
-    except RuntimeError:
-        device = None
-    if device is None or device.type not in ("cpu", "cuda"):
-        raise InputError(f"unknown device {name!r}; the choices are auto, cpu and cuda (cuda:1 for the second GPU)")
-    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise InputError(f"device {name!r}: {torch.cuda.device_count()} GPU(s) to be found here; use cpu or auto")
-    return device
 
 
 def paired_gap(costs: list[float], known: Any) -> tuple[float, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import inspect
 import json
@@ -14,7 +15,6 @@ from routelearn.config import TrainConfig
 from routelearn.errors import InputError
 
 POSITIONAL = ("problem", "sizes")
-HIDDEN_DEFAULTS = "the recipe's"
 
 
 def parse_numbers(text: str, what: str) -> tuple[int, ...]:
@@ -63,20 +63,21 @@ def saved_config(out: Path, problem: str | None, sizes: str | None) -> TrainConf
 class Screen:
     """One live line on a terminal; a line per validation otherwise. TensorBoard too, if it is installed."""
 
-    def __init__(self, out: Path, config: TrainConfig, quiet: bool):
+    def __init__(self, out: Path, *, quiet: bool, silent: bool):
         from rich.console import Console
         from rich.live import Live
 
         self.console = Console()
-        self.config, self.quiet = config, quiet
-        self.live = Live(console=self.console, refresh_per_second=4) if self.console.is_terminal and not quiet else None
+        self.quiet = quiet or silent
+        shown = self.console.is_terminal and not self.quiet
+        self.live = Live(console=self.console, refresh_per_second=4) if shown else None
         self.validation = ""
-        try:
-            from torch.utils.tensorboard import SummaryWriter
+        self.board: Any = None
+        if not silent:
+            with contextlib.suppress(ImportError):
+                from torch.utils.tensorboard import SummaryWriter
 
-            self.board: Any = SummaryWriter(out / "tensorboard")
-        except ImportError:
-            self.board = None
+                self.board = SummaryWriter(out / "tensorboard")
 
     def __enter__(self) -> Screen:
         if self.live:
@@ -137,11 +138,12 @@ def run(
     `torchrun --nproc-per-node K -m routelearn train ...`.
     """
     from routelearn import distributed
-    from routelearn.commands.evaluate import read_costs, usable_device
+    from routelearn.commands.evaluate import read_costs
+    from routelearn.compiling import best_device
     from routelearn.models import FOLDER
     from routelearn.train import train as learn
 
-    where = usable_device(device)
+    where = best_device(device)
     if resume:
         config = dataclasses.replace(saved_config(out, problem, sizes), **changes_of(given))
     else:
@@ -157,7 +159,7 @@ def run(
         import torch
 
         known = {n: torch.from_numpy(read_costs(reference, config.problem, n)) for n in config.sizes}
-    with Screen(out, config, quiet or distributed.rank() != 0) as screen:
+    with Screen(out, quiet=quiet, silent=distributed.rank() != 0) as screen:
         last = learn(
             config, out, device=where, resume=resume, warm_start=start, reference=known, deterministic=deterministic,
             report=screen,

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from routelearn.policies.base import Seen
 
 FEW = 8  # solutions an instance from which matrix products are faster
-WORTH = 16  # queries in a step from which compiling (once, then cached on disk) pays
-_ready = False
+WORTH = 16  # queries in a step from which loading compiled code pays, unless `warm_up` has done so already
+_loaded = False
 
 
 def usable(cache: Cache, seen: Seen) -> bool:
-    """Few queries an instance, no gradient, single precision, and either enough of them or already compiled."""
+    """Few queries an instance, no gradient, single precision, and enough of them, unless loaded on purpose."""
     batch, queries = seen.nodes.shape[:2]
     return (
         queries < FEW
@@ -32,13 +32,12 @@ def usable(cache: Cache, seen: Seen) -> bool:
         and cache.keys.dtype == torch.float32
         and not torch.is_grad_enabled()
         and not torch.compiler.is_compiling()
-        and (_ready or batch * queries >= WORTH)
+        and (_loaded or batch * queries >= WORTH)
     )
 
 
 def logits(cache: Cache, seen: Seen, clip: float) -> Tensor:
     """[B, Q, N] float32, -inf where not feasible."""
-    global _ready
     from routelearn.policies.cpu_loops import decode_rows  # numba is imported only where it is used
 
     batch, queries, _ = seen.nodes.shape
@@ -52,7 +51,6 @@ def logits(cache: Cache, seen: Seen, clip: float) -> Tensor:
         list(_pool(threads).map(lambda rows: decode_rows(*rows, *arguments), _shares(batch, threads)))
     else:
         decode_rows(0, batch, *arguments)
-    _ready = True
     return out
 
 
@@ -85,8 +83,8 @@ def _pool(threads: int):
 
 
 def warm_up() -> None:
-    """Compile now (a few seconds the first time after installation), so that no later call has to."""
-    global _ready
+    """Compile or load now, and use the compiled step for single instances too from then on."""
+    global _loaded
     from routelearn.policies.cpu_loops import decode_rows
 
     columns = [np.zeros((1, 16, 2), np.float32)] * 3
@@ -95,4 +93,4 @@ def warm_up() -> None:
     extra, out = np.zeros((0, 0, 0, 0), np.float32), np.zeros((1, 1, 2), np.float32)
     arguments: tuple[Any, ...] = (0, 1, 1, *columns, *rows, *seen, extra, out, np.float32(10))
     decode_rows(*arguments)
-    _ready = True
+    _loaded = True

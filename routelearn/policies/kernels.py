@@ -544,7 +544,8 @@ class _Score(torch.autograd.Function):
         _gradient[(batch, heads)](
             keys, values, pointer, tables, empty, scalar_weights, step, nodes, scalars, feasible,
             feasible if extra is None else extra, slope, mass, upstream.contiguous(),
-            d_keys, d_values, d_pointer, d_query, d_scalar, d_step, queries, count, **GRADIENT_BLOCK[min(256, sizes["NP"])], **sizes,
+            d_keys, d_values, d_pointer, d_query, d_scalar, d_step, queries, count,
+            **GRADIENT_BLOCK[min(256, sizes["NP"])], **sizes,
         )  # fmt: skip
         _table_gradient[(batch, slots)](
             nodes, d_query, d_tables, d_empty, queries, count,

@@ -74,9 +74,9 @@ class PointerPolicy(nn.Module):
         batch, solutions, steps = trajectory.actions.shape
         last = F.pad(trajectory.actions[:, :, :-1], (1, 0), value=-1)
         read = self._inputs(cache, last.flatten(1)).view(batch * solutions, steps, self.width)
-        state = tuple(part.view(1, batch * solutions, self.width) for part in self.begin(cache, solutions))
+        state = tuple(part.reshape(1, batch * solutions, self.width) for part in self.begin(cache, solutions))
         output, _ = self.decoder(read, state)
-        queries = output.view(batch, solutions * steps, self.width)
+        queries = output.reshape(batch, solutions * steps, self.width)
         logits = self._point(cache, queries, trajectory.seen.feasible.flatten(1, 2))
         picked = logits.gather(-1, trajectory.actions.flatten(1, 2)[..., None])[..., 0] - logits.logsumexp(-1)
         return leave_out_given(picked.view(trajectory.actions.shape), trajectory.given)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -81,7 +81,7 @@ class FairQueue:
         return True
 
 
-def lane_of(kind: str, fields: dict[str, Any], nodes: int, rollouts: int, with_model: Iterable[str]) -> str:
+def lane_of(kind: str, fields: dict[str, Any], nodes: int, rollouts: int, with_model: Container[str | None]) -> str:
     """construct: decoded in batches; short: up to a second; long: all that takes longer."""
     if kind in ("stops", "think"):
         return "short"

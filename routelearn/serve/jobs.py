@@ -1,4 +1,4 @@
-"""What worker processes do: a request's fields in, the answer's fields out, all of it by the library's own functions."""
+"""What worker processes do: a request's fields in, the answer's fields out, by the library's own functions."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from routelearn.data.convert import Converted, to_instance
 from routelearn.data.stops import Stops
 from routelearn.errors import Infeasible, InputError
 from routelearn.serve.limits import Limits, over
-from routelearn.solution import Solution, make_solution
-from routelearn.solving import search, solve_many_stops, stops_of
+from routelearn.solving import Solution, make_solution, search, solve_many_stops, stops_of
 from routelearn.solving.board import Board
 from routelearn.solving.models import find_model
 

@@ -11,7 +11,7 @@ Column = list[float]
 Identifier = Annotated[str, Field(max_length=200)] | int
 MORE = "[N], 0 for the depot"
 
-SQUARE = [[0.1, 0.2], [0.9, 0.3], [0.8, 0.9], [0.2, 0.7], [0.5, 0.5]]
+SQUARE: list[Any] = [[0.1, 0.2], [0.9, 0.3], [0.8, 0.9], [0.2, 0.7], [0.5, 0.5]]
 
 
 class Strict(BaseModel):

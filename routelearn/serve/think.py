@@ -13,7 +13,7 @@ from routelearn.problems.base import leg, legs_from, legs_to_depot
 from routelearn.rollout import advance, begin, greedy, look, sample
 from routelearn.serve.jobs import Task, answer, prepare
 from routelearn.serve.limits import Limits, over
-from routelearn.solution import make_solution
+from routelearn.solving import make_solution
 from routelearn.solving.guide import usable
 
 DIGITS = 5  # of a probability
@@ -34,7 +34,8 @@ def think(fields: dict[str, Any], limits: Limits) -> dict[str, Any]:
     cache = policy.encode(problem.features(x))
     live = begin(problem, policy, cache, x, 1)
     steps: list[dict[str, Any]] = []
-    travelled, chosen = 0.0, []
+    travelled = 0.0
+    chosen: list[int] = []
     while len(steps) < problem.max_steps(x) and not bool(problem.done(x, live.state)):
         before = live
         seen = look(problem, x, before.state)

@@ -33,9 +33,8 @@ class Process:
 
     def __init__(self, lane: str, limits: Limits, hear: Callable[[Process, tuple[Any, ...]], None]):
         context = multiprocessing.get_context("spawn")
-        self.lane, self.ready, self.jobs, self.dead = lane, False, {}, False
-        self.jobs: dict[int, Job] = {}
-        self.busy = False
+        self.lane, self.ready, self.busy, self.dead = lane, False, False, False
+        self.jobs: dict[int, Job] = {}  # handed to it and not yet answered, by number
         self.pipe, far = context.Pipe()
         self.process = context.Process(target=work, args=(far, lane, NICENESS[lane], limits), daemon=True)
         self.process.start()
@@ -43,9 +42,7 @@ class Process:
         self.out = ThreadPoolExecutor(1)  # a worker that does not read must not stop the event loop
         threading.Thread(target=self._listen, args=(hear, asyncio.get_running_loop()), daemon=True).start()
 
-    def _listen(
-        self, hear: Callable[[Process, tuple[Any, ...]], None], loop: asyncio.AbstractEventLoop
-    ) -> None:
+    def _listen(self, hear: Callable[[Process, tuple[Any, ...]], None], loop: asyncio.AbstractEventLoop) -> None:
         while True:
             try:
                 message = self.pipe.recv()

@@ -1,0 +1,52 @@
+"""`routelearn serve`."""
+
+from __future__ import annotations
+
+import os
+
+import typer
+
+TOKEN = "ROUTELEARN_TOKEN"
+
+
+def serve(
+    host: str = typer.Option("127.0.0.1", help="Address to listen on; 0.0.0.0 for all."),
+    port: int = typer.Option(8000, min=0, max=65535, help="Port to listen on."),
+    constructors: int = typer.Option(1, min=1, help="Processes that decode batches of constructions."),
+    short_workers: int = typer.Option(1, min=1, help="Processes for searches of up to a second."),
+    long_workers: int | None = typer.Option(None, min=1, help="Processes for long searches. [default: the processors]"),
+    body_kilobytes: int = typer.Option(4096, min=1, help="Largest body of a request."),
+    nodes: int = typer.Option(2000, min=2, max=10_000, help="Most stops of an instance."),
+    instances: int = typer.Option(256, min=1, help="Most instances of a batch."),
+    seconds: float = typer.Option(60.0, min=0.0, max=86_400.0, help="Longest search of a request."),
+    rollouts: int = typer.Option(1280, min=1, help="Most constructions of a decoding strategy."),
+    think_nodes: int = typer.Option(200, min=2, help="Most stops of a construction shown step by step."),
+    queue: int = typer.Option(512, min=1, help="Most requests that wait in a lane."),
+    in_flight: int = typer.Option(1024, min=1, help="Most requests answered at once."),
+    grace: int = typer.Option(10, min=0, help="Seconds in which SIGTERM lets requests finish."),
+) -> None:
+    """Answer requests over HTTP, with a page to watch at /; a token is asked for if ROUTELEARN_TOKEN is set."""
+    from routelearn.errors import InputError
+
+    try:
+        import uvicorn
+
+        from routelearn.serve.app import create_app
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("routelearn"):
+            raise
+        raise InputError(f"the service needs {error.name}; pip install 'routelearn[serve]'") from None
+
+    from routelearn.serve.limits import Limits
+    from routelearn.solving.anytime import cores
+
+    token = os.environ.get(TOKEN)
+    if token == "":
+        raise InputError(f"{TOKEN} is empty; give it a token, or unset it")
+    limits = Limits(body_kilobytes, nodes, instances, seconds, rollouts, think_nodes, queue, in_flight)
+    workers = {"construct": constructors, "short": short_workers, "long": long_workers or cores()}
+    app = create_app(limits, workers, token)
+    typer.echo(f"routelearn on http://{host}:{port}/ (the page), /docs (the interface); Ctrl-C ends it", err=True)
+    uvicorn.run(
+        app, host=host, port=port, log_level="warning", timeout_graceful_shutdown=grace, backlog=2048, ws="none"
+    )

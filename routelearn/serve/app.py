@@ -1,0 +1,319 @@
+"""The application: thin. It checks limits, finds the lane, waits for the worker's answer, and passes it on."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
+from fastapi.staticfiles import StaticFiles
+from starlette.exceptions import HTTPException
+
+from routelearn import __version__, decode
+from routelearn.errors import InputError
+from routelearn.serve import catalogue
+from routelearn.serve import schemas as s
+from routelearn.serve.batching import Job, lane_of
+from routelearn.serve.guard import Guard
+from routelearn.serve.jobs import PLACES, field_of
+from routelearn.serve.limits import Limits, Refused, over
+from routelearn.serve.metrics import Metrics, resident_bytes
+from routelearn.serve.workers import Pool
+
+log = logging.getLogger("routelearn.serve")
+
+PAGE = Path(__file__).parent / "page"
+JSON = "application/json"
+WORDS = {
+    400: "not JSON", 401: "no token, or a wrong one", 413: "the body is too large", 422: "bad input, or over a limit",
+    429: "too many requests", 503: "the worker died, or the service is shutting down",
+}  # fmt: skip
+FAILURES: dict[int | str, dict[str, Any]] = {
+    status: {"model": s.Failure, "description": words} for status, words in WORDS.items()
+}
+READ_ONLY: dict[int | str, dict[str, Any]] = {status: FAILURES[status] for status in (401, 422)}
+HEARTBEAT = 10.0  # seconds after which a stream without news sends a comment, so that proxies keep it open
+
+
+class Service:
+    """Limits, workers and counters of one application."""
+
+    def __init__(self, limits: Limits, workers: dict[str, int]):
+        self.limits, self.metrics = limits, Metrics()
+        self.pool = Pool(limits, workers, self.metrics)
+        self.with_model = frozenset(model["problem"] for model in catalogue.models())
+        gauge = self.metrics.gauge
+        gauge("routelearn_waiting", "Requests that wait for a worker.", lambda: self._by_lane("waiting"))
+        gauge("routelearn_workers_ready", "Workers that can take a request.", lambda: self._by_lane("ready"))
+        gauge("routelearn_resident_bytes", "Memory of the server's own process.", lambda: {(): resident_bytes()})
+
+    def _by_lane(self, what: str) -> dict[tuple[tuple[str, str], ...], float]:
+        return {(("lane", lane),): float(row[what]) for lane, row in self.pool.status().items()}
+
+    # ------------------------------------------------------------------------------------------ checking
+
+    def nodes(self, fields: dict[str, Any], prefix: str = "") -> int:
+        """Stops of an instance, within the limit."""
+        name = next((name for name in PLACES if fields.get(name) is not None), "coords")
+        count = len(fields.get(name) or ())
+        if count > self.limits.nodes:
+            raise over(422, "nodes", self.limits.nodes, f"{count} stops", prefix + name)
+        return count
+
+    def rollouts(self, fields: dict[str, Any]) -> int:
+        """Constructions that the decoding strategy asks for, within the limit."""
+        if fields["seconds"] > self.limits.seconds:
+            what = f"{fields['seconds']:g} seconds"
+            raise over(422, "seconds", self.limits.seconds, what, "seconds")
+        if fields["solver"] is not None and fields["decode"] is not None:
+            raise InputError("both solver and decode; a solver does not decode")
+        if fields["decode"] is None:
+            return 1
+        if fields["seconds"] > 0:
+            raise InputError("decode is for seconds 0, a construction by the policy; leave one of them out")
+        rollouts = decode.parse(fields["decode"]).rollouts
+        if rollouts > self.limits.rollouts:
+            raise over(422, "rollouts", self.limits.rollouts, f"{rollouts} constructions", "decode")
+        return rollouts
+
+    def submit(self, request: Request, kind: str, fields: dict[str, Any], part: Any = None) -> Job:
+        nodes = 0 if kind == "stops" else self.nodes(fields) if kind != "batch" else 0
+        rollouts = self.rollouts(fields) if "seconds" in fields else 1
+        lane = lane_of(kind, fields, nodes, rollouts, self.with_model)
+        return self.pool.submit(lane, kind, fields, _client(request), part)
+
+    # ------------------------------------------------------------------------------------------- answering
+
+    async def answered(self, request: Request, *jobs: Job) -> list[tuple[int, bytes]]:
+        """The answers of the jobs; if the client goes away first, they are cancelled."""
+        left: asyncio.Future[Any] = asyncio.create_task(_left(request))
+        try:
+            for job in jobs:
+                await asyncio.wait((job.answer, left), return_when=asyncio.FIRST_COMPLETED)
+                if not job.answer.done():
+                    raise Refused(499, "the client went away")
+            return [job.answer.result() for job in jobs]
+        finally:
+            left.cancel()
+            for job in jobs:
+                self.pool.cancel(job)
+
+    async def stream(self, request: Request, fields: dict[str, Any]) -> Response:
+        """Server-sent events; what is wrong with the input is a plain answer, as no event was sent yet."""
+        parts: asyncio.Queue[bytes] = asyncio.Queue()
+        job = self.submit(request, "stream", fields, parts.put_nowait)
+        job.answer.add_done_callback(lambda _: parts.put_nowait(b""))
+        left: asyncio.Future[Any] = asyncio.create_task(_left(request))
+        first = asyncio.create_task(parts.get())
+        try:
+            await asyncio.wait({first, left}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            left.cancel()
+            if not first.done():
+                first.cancel()
+                self.pool.cancel(job)
+        if not first.done():
+            raise Refused(499, "the client went away")
+        if not first.result() and job.answer.result()[0] != 200:
+            return _response(*job.answer.result())
+
+        async def events() -> AsyncIterator[bytes]:
+            part = first.result()
+            try:
+                while part:
+                    yield b"event: better\ndata: " + part + b"\n\n"
+                    part = b":"
+                    while part == b":":
+                        try:
+                            part = await asyncio.wait_for(parts.get(), HEARTBEAT)
+                        except TimeoutError:
+                            yield b": still searching\n\n"
+                status, body = job.answer.result()
+                yield (b"event: done" if status == 200 else b"event: failed") + b"\ndata: " + body + b"\n\n"
+            finally:
+                self.pool.cancel(job)
+
+        return StreamingResponse(events(), media_type="text/event-stream", headers={"cache-control": "no-store"})
+
+
+async def _left(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _client(request: Request) -> str:
+    return request.client.host if request.client else ""
+
+
+def _response(status: int, body: bytes) -> Response:
+    headers = {"retry-after": "1"} if status in (429, 503) else None
+    return Response(body, status_code=status, media_type=JSON, headers=headers)
+
+
+def create_app(
+    limits: Limits | None = None, workers: dict[str, int] | None = None, token: str | None = None
+) -> FastAPI:
+    """The application with its own workers, which start and end with it. `token` is asked for if it is given."""
+    service = Service(limits or Limits(), workers or {"construct": 1, "short": 1, "long": 1})
+
+    @asynccontextmanager
+    async def life(_: FastAPI) -> AsyncIterator[None]:
+        service.pool.start()
+        yield
+        await service.pool.close()
+
+    app = FastAPI(
+        title="routelearn", version=__version__, lifespan=life, docs_url=None, redoc_url=None,
+        description="Routes for your own stops, by a learned heuristic and by search.",
+    )  # fmt: skip
+    app.state.service = service
+    _add_errors(app)
+    _add_solving(app, service)
+    _add_reading(app, service)
+    app.mount("/page", StaticFiles(directory=PAGE), name="page")
+    paths = frozenset((*app.openapi()["paths"], "/", "/docs", "/metrics"))
+    app.add_middleware(Guard, limits=service.limits, metrics=service.metrics, token=token, paths=paths)
+    return app
+
+
+def _add_errors(app: FastAPI) -> None:
+    def failure(refusal: Refused, headers: Any = None) -> JSONResponse:
+        if refusal.status == 429:
+            headers = {**(headers or {}), "retry-after": "1"}
+        return JSONResponse(refusal.body(), refusal.status, headers)
+
+    @app.exception_handler(Refused)
+    async def refused(_: Request, error: Refused) -> JSONResponse:
+        return failure(error)
+
+    @app.exception_handler(InputError)
+    async def wrong(_: Request, error: InputError) -> JSONResponse:
+        return failure(Refused(422, str(error), field=field_of(str(error))))
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
+        first = error.errors()[0]
+        where = [str(part) for part in first["loc"] if part not in ("body", "query")]
+        field = ".".join(where) or None
+        message = f"{field or 'the request'}: {first['msg']}".encode("ascii", "backslashreplace").decode()
+        return failure(Refused(422, message, field=field and field.encode("ascii", "backslashreplace").decode()))
+
+    @app.exception_handler(HTTPException)
+    async def other(_: Request, error: HTTPException) -> JSONResponse:
+        return failure(Refused(error.status_code, str(error.detail)), error.headers)
+
+    @app.exception_handler(Exception)
+    async def defect(_: Request, error: Exception) -> JSONResponse:
+        log.error("a request failed", exc_info=error)
+        return failure(Refused(500, "a defect of the service; its log says more"))
+
+
+def _add_solving(app: FastAPI, service: Service) -> None:
+    def post(path: str, answer: Any) -> Callable[[Callable[..., Awaitable[Response]]], Any]:
+        return app.post(path, response_model=answer, responses=FAILURES)
+
+    @post("/solve", s.Answer)
+    async def solve(request: Request, body: s.SolveRequest) -> Response:
+        """One set of stops: a good route within `seconds`, or the policy's construction for 0."""
+        [answer] = await service.answered(request, service.submit(request, "solve", body.model_dump()))
+        return _response(*answer)
+
+    @post("/solve/batch", s.Answers)
+    async def solve_batch(request: Request, body: s.BatchRequest) -> Response:
+        """Many sets of stops. Constructions share the decoder's passes; a search divides its seconds among all."""
+        fields = body.model_dump()
+        most, count = service.limits.instances, len(fields["instances"])
+        if count > most:
+            raise over(422, "instances", most, f"{count} instances", "instances")
+        for row, one in enumerate(fields["instances"]):
+            service.nodes(one, f"instances.{row}.")
+        if fields["seconds"] > 0 and fields["solver"] is None:
+            [answer] = await service.answered(request, service.submit(request, "batch", fields))
+            return _response(*answer)
+        shared = {name: value for name, value in fields.items() if name != "instances"}
+        jobs: list[Job] = []
+        try:
+            for one in fields["instances"]:
+                jobs.append(service.submit(request, "solve", {**one, **shared}))
+        except Refused:
+            for job in jobs:
+                service.pool.cancel(job)
+            raise
+        answers = await service.answered(request, *jobs)
+        for row, (status, text) in enumerate(answers):
+            if status != 200:  # the whole request fails with the first instance that does
+                return _response(status, text.replace(b'"field":"', b'"field":"instances.%d.' % row, 1))
+        return _response(200, b'{"answers":[' + b",".join(text for _, text in answers) + b"]}")
+
+    @app.post(
+        "/solve/stream",
+        response_class=StreamingResponse,
+        responses={**FAILURES, 200: {"content": {"text/event-stream": {}}, "description": "better, ..., done"}},
+    )
+    async def solve_stream(request: Request, body: s.SolveRequest) -> Response:
+        """Server-sent events: `better` for each better solution as it is found, then `done` with the last one."""
+        return await service.stream(request, body.model_dump())
+
+    @post("/think", s.Thoughts)
+    async def think(request: Request, body: s.ThinkRequest) -> Response:
+        """A construction by the policy, step by step: probabilities, what is masked and why, what is left."""
+        [answer] = await service.answered(request, service.submit(request, "think", body.model_dump()))
+        return _response(*answer)
+
+    @post("/stops", s.Instance)
+    async def stops(request: Request, body: s.FileRequest) -> Response:
+        """A file of stops (CSV, JSON, GeoJSON, TSPLIB, CVRPLIB) as the fields of a request."""
+        [answer] = await service.answered(request, service.submit(request, "stops", body.model_dump()))
+        return _response(*answer)
+
+
+def _add_reading(app: FastAPI, service: Service) -> None:
+    @app.get("/random", response_model=s.SolveRequest, response_model_exclude_none=True, responses=READ_ONLY)
+    async def random(
+        problem: Annotated[str, Query(max_length=40)] = "tsp",
+        n: Annotated[int, Query(ge=2)] = 20,
+        seed: Annotated[int, Query(ge=0, le=2**32 - 1)] = 0,
+    ) -> Response:
+        """A random instance as the paper draws them, ready to be solved."""
+        if n >= service.limits.nodes:
+            raise over(422, "nodes", service.limits.nodes, f"{n} stops and a depot", "n")
+        return JSONResponse(catalogue.random_instance(problem, n, seed))
+
+    @app.get("/problems", response_model=s.Problems, responses={401: FAILURES[401]})
+    async def problems() -> Response:
+        """The problems, the fields each needs, and the solvers usable here."""
+        return JSONResponse({"problems": await asyncio.to_thread(catalogue.problems)})
+
+    @app.get("/models", response_model=s.Models, responses={401: FAILURES[401]})
+    async def models() -> Response:
+        """The trained models that ship with the package, with their cards."""
+        return JSONResponse({"models": catalogue.models()})
+
+    @app.get("/healthz", response_model=s.Health, responses={503: {"model": s.Health, "description": "starting"}})
+    async def healthz() -> Response:
+        """ok, starting (503), or degraded: a worker is being replaced."""
+        workers = service.pool.status()
+        serving = all(row["ready"] > 0 for row in workers.values())
+        whole = all(row["ready"] == row["wanted"] for row in workers.values())
+        status = "ok" if whole else "degraded" if serving else "starting"
+        body = {"status": status, "version": __version__, "workers": workers}
+        return JSONResponse(body, 200 if serving else 503)
+
+    @app.get("/metrics", response_class=PlainTextResponse)
+    async def metrics() -> Response:
+        """Counters in the text format of Prometheus."""
+        return PlainTextResponse(service.metrics.text(), media_type="text/plain; version=0.0.4")
+
+    @app.get("/", include_in_schema=False)
+    async def page() -> Response:
+        return FileResponse(PAGE / "index.html")
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> Response:
+        return FileResponse(PAGE / "docs.html")

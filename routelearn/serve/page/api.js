@@ -1,0 +1,54 @@
+// The service as functions: every failure is a Failure with the one line and the field of its body.
+
+export class Failure extends Error {
+  constructor(body, status) {
+    super(body.error || `the service answered ${status}`);
+    Object.assign(this, { field: body.field || null, limit: body.limit || null, status });
+  }
+}
+
+let token = sessionStorage.getItem("token") || "";
+export function setToken(value) {
+  token = value;
+  sessionStorage.setItem("token", value);
+}
+
+async function request(path, body, signal) {
+  const headers = token ? { authorization: `Bearer ${token}` } : {};
+  const options = { headers, signal };
+  if (body !== undefined) {
+    Object.assign(options, { method: "POST", body: JSON.stringify(body) });
+    headers["content-type"] = "application/json";
+  }
+  let response;
+  try {
+    response = await fetch(path, options);
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Failure({ error: "the service cannot be reached" }, 0);
+  }
+  if (!response.ok) throw new Failure(await response.json().catch(() => ({})), response.status);
+  return response;
+}
+
+export const get = async (path) => (await request(path)).json();
+export const post = async (path, body, signal) => (await request(path, body, signal)).json();
+
+// Server-sent events of a POST: `hear(event, data)` for each of them, in order.
+export async function stream(path, body, hear, signal) {
+  const reader = (await request(path, body, signal)).body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    text += value;
+    let end;
+    while ((end = text.indexOf("\n\n")) >= 0) {
+      const lines = text.slice(0, end).split("\n");
+      text = text.slice(end + 2);
+      const event = lines.find((line) => line.startsWith("event: "));
+      const data = lines.find((line) => line.startsWith("data: "));
+      if (event && data) hear(event.slice(7), JSON.parse(data.slice(6)));
+    }
+  }
+}

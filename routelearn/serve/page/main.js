@@ -1,0 +1,305 @@
+// The page: what people do, and what then happens. Drawing, playing, keeping and asking live in their own modules.
+
+import { Failure, get, post, setToken, stream } from "./api.js";
+import { Board } from "./board.js";
+import { COLUMNS, Instance } from "./instance.js";
+import { download, text } from "./keep.js";
+import { Player } from "./player.js";
+
+const $ = (id) => document.getElementById(id);
+const TYPES = { json: "application/json", geojson: "application/geo+json", csv: "text/csv", svg: "image/svg+xml" };
+const SPOKEN = { capacity: "capacity", max_length: "longest route", min_prize: "least prize" };
+
+let problems = [];
+let instance = new Instance();
+let answers = { a: null, b: null };
+let step = null; // the step of a construction that is shown
+let running = null; // AbortController of a search
+
+const info = () => problems.find((problem) => problem.id === instance.problem);
+
+const boards = {
+  a: new Board($("board-a"), {
+    place: (a, b) => change(() => instance.add(a, b)),
+    move: (index, a, b) => {
+      Object.assign(instance.stops[index], { a, b });
+      instance.moved();
+      change(() => {});
+    },
+    moved: table,
+    remove: (index) => change(() => instance.remove(index)),
+  }),
+  b: new Board($("board-b"), null),
+};
+
+const player = new Player(
+  Object.fromEntries(["player", "play", "back", "forward", "scrub", "step", "bars"].map((name) => [name, $(name)])),
+  (shown) => {
+    step = shown;
+    draw();
+  },
+);
+
+// ---------------------------------------------------------------------------------------------- showing
+
+function draw() {
+  boards.a.draw(instance, info(), step ? null : answers.a, step);
+  if (!$("board-b").hidden) boards.b.draw(instance, info(), answers.b, null);
+  for (const button of $("downloads").querySelectorAll("[data-kind]")) {
+    const placed = button.dataset.kind !== "geojson" || instance.globe;
+    button.disabled = !answers.a || !placed;
+    button.title = placed ? "" : "GeoJSON needs stops with lat and lon";
+  }
+}
+
+// The instance changed: answers to the old one go.
+function change(how) {
+  running?.abort();
+  how();
+  answers = { a: null, b: null };
+  step = null;
+  player.close();
+  clearErrors();
+  if (!boards.a.moving) {
+    instance.complete(info());
+    limits();
+    table();
+  }
+  $("count").textContent = instance.stops.length;
+  draw();
+}
+
+function limits() {
+  $("problem").value = instance.problem;
+  $("limits").replaceChildren(
+    ...Object.keys(SPOKEN).filter((name) => info().needs.includes(name)).map((name) => {
+      const label = document.createElement("label");
+      label.className = "block";
+      const input = Object.assign(document.createElement("input"), { type: "number", step: "any", id: `limit-${name}` });
+      input.dataset.field = name;
+      input.value = instance.limits[name] ?? "";
+      input.addEventListener("change", () => {
+        instance.limits[name] = input.value === "" ? null : Number(input.value);
+        answers = { a: null, b: null };
+        draw();
+      });
+      label.append(`${SPOKEN[name]} `, input);
+      return label;
+    }),
+  );
+}
+
+function table() {
+  if (!$("details").open) return;
+  const columns = COLUMNS.filter((name) => info().needs.includes(name));
+  const names = ["id", ...(instance.globe ? ["lat", "lon"] : ["x", "y"]), ...columns];
+  const keys = ["id", "a", "b", ...columns];
+  const head = document.createElement("tr");
+  head.append(...[...names, ""].map((name) => Object.assign(document.createElement("th"), { textContent: name })));
+  const rows = instance.stops.slice(0, 300).map((stop, i) => {
+    const row = document.createElement("tr");
+    for (const [at, key] of keys.entries()) {
+      const input = Object.assign(document.createElement("input"), { value: stop[key] ?? "", inputMode: key === "id" ? "text" : "decimal" });
+      input.ariaLabel = `${names[at]} of stop ${stop.id}`;
+      input.addEventListener("change", () => {
+        if (key === "id") stop.id = input.value;
+        else if (Number.isFinite(Number(input.value))) stop[key] = Number(input.value);
+        if (key === "a" || key === "b") instance.moved();
+        change(() => {});
+      });
+      row.append(Object.assign(document.createElement("td")));
+      row.lastChild.append(input);
+    }
+    const remove = Object.assign(document.createElement("button"), { textContent: "×", type: "button", ariaLabel: `remove ${stop.id}` });
+    remove.addEventListener("click", () => change(() => instance.remove(i)));
+    row.append(document.createElement("td"));
+    row.lastChild.append(remove);
+    return row;
+  });
+  $("table").replaceChildren(head, ...rows);
+}
+
+// ----------------------------------------------------------------------------------------------- errors
+
+function clearErrors() {
+  for (const line of document.querySelectorAll(".error")) line.remove();
+  for (const input of document.querySelectorAll("[aria-invalid]")) input.removeAttribute("aria-invalid");
+}
+
+// An error stands beside the field it is about, or with the action that met it.
+function report(error, action) {
+  if (error.name === "AbortError") return;
+  if (!(error instanceof Failure)) throw error;
+  if (error.status === 401) $("token-row").hidden = false;
+  const field = (error.field || "").split(".")[0];
+  const input = document.querySelector(`[data-field="${field}"]`) || (field === "seconds" ? $("seconds") : null);
+  const stops = ["coords", "latlon", "matrix", "ids", "depot", ...COLUMNS].includes(field);
+  const place = input?.closest("fieldset") || document.querySelector(`[data-errors="${stops ? "stops" : action}"]`);
+  input?.setAttribute("aria-invalid", "true");
+  const line = Object.assign(document.createElement("p"), { className: "error", textContent: error.message, role: "alert" });
+  place.append(line);
+}
+
+async function attempt(action, how) {
+  clearErrors();
+  try {
+    await how();
+  } catch (error) {
+    report(error, action);
+  }
+}
+
+// ---------------------------------------------------------------------------------------------- solving
+
+function methods() {
+  const built = info().model ? "greedy" : "heuristic";
+  const choices = [
+    ["both", info().model ? "policy and search" : "search"],
+    ["greedy", info().model ? "policy, greedy" : "constructive heuristic"],
+    ...(built === "greedy" ? [["sample", "policy, best of 128 samples"], ["search", "search alone"]] : []),
+    ...info().solvers.map((name) => [`solver:${name}`, name]),
+  ];
+  for (const id of ["method-a", "method-b"]) {
+    const before = $(id).value;
+    $(id).replaceChildren(...choices.map(([value, words]) => new Option(words, value)));
+    $(id).value = choices.some(([value]) => value === before) ? before : id === "method-a" ? "both" : "greedy";
+  }
+}
+
+function options(method) {
+  const seconds = Number($("seconds").value) || 0;
+  if (method === "greedy") return { seconds: 0 };
+  if (method === "sample") return { seconds: 0, decode: "sample:128" };
+  if (method === "search") return { seconds, policy: false };
+  if (method.startsWith("solver:")) return { seconds, solver: method.slice(7) };
+  return { seconds };
+}
+
+async function run(which, signal) {
+  const method = $(`method-${which}`);
+  boards[which].method = method.selectedOptions[0].textContent;
+  const hear = (event, body) => {
+    if (event === "failed") throw new Failure(body, 503);
+    answers[which] = body;
+    draw();
+  };
+  await stream("/solve/stream", { ...instance.fields(info()), ...options(method.value) }, hear, signal);
+}
+
+async function solve() {
+  running?.abort();
+  running = new AbortController();
+  const { signal } = running;
+  player.close();
+  step = null;
+  answers = { a: null, b: null };
+  $("stop").disabled = false;
+  $("board-b").hidden = !$("compare").checked;
+  draw();
+  try {
+    await Promise.all(["a", ...($("compare").checked ? ["b"] : [])].map((which) => run(which, signal)));
+  } finally {
+    $("stop").disabled = true;
+  }
+}
+
+async function think() {
+  running?.abort();
+  const sample = Boolean($("think-mode").value);
+  const fields = { ...instance.fields(info()), sample, seed: sample ? Math.floor(Math.random() * 2 ** 31) : 0 };
+  const thoughts = await post("/think", fields);
+  const index = new Map(instance.stops.map((stop, i) => [String(stop.id), i]));
+  player.load(thoughts, thoughts.ids.map((id) => index.get(String(id))));
+}
+
+const read = async (name, content) => {
+  const fields = await post("/stops", { name, text: content });
+  change(() => (instance = Instance.from(fields)));
+  methods();
+};
+
+// ---------------------------------------------------------------------------------------------- wiring
+
+function wire() {
+  $("problem").addEventListener("change", () => {
+    change(() => Object.assign(instance, { problem: $("problem").value, limits: {} }));
+    methods();
+  });
+  $("random").addEventListener("click", () =>
+    attempt("stops", async () => {
+      const seed = Math.floor(Math.random() * 2 ** 31);
+      const fields = await get(`/random?problem=${instance.problem}&n=${Number($("random-n").value)}&seed=${seed}`);
+      change(() => (instance = Instance.from(fields)));
+    }),
+  );
+  $("add").addEventListener("click", () => {
+    const { low, size } = boards.a.frame;
+    const [x, y] = [0, 1].map((axis) => Number((low[axis] + Math.random() * size).toPrecision(5)));
+    change(() => instance.add(...(instance.globe ? [y, x] : [x, y])));
+  });
+  $("clear").addEventListener("click", () => change(() => (instance = Object.assign(new Instance(), { problem: instance.problem }))));
+  $("file").addEventListener("change", () =>
+    attempt("stops", async () => {
+      const [file] = $("file").files;
+      if (file) await read(file.name, await file.text());
+      $("file").value = "";
+    }),
+  );
+  $("read").addEventListener("click", () => attempt("stops", () => read("the text", $("paste").value)));
+  $("details").addEventListener("toggle", table);
+  $("compare").addEventListener("change", () => {
+    $("method-b").disabled = !$("compare").checked;
+    $("board-b").hidden = !$("compare").checked;
+    draw();
+  });
+  $("solve").addEventListener("click", () => attempt("solve", solve));
+  $("stop").addEventListener("click", () => running?.abort());
+  $("think").addEventListener("click", () => attempt("think", think));
+  $("token").addEventListener("change", () => {
+    setToken($("token").value);
+    clearErrors();
+    if (!problems.length) start();
+  });
+  $("theme").addEventListener("click", () => theme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"));
+  $("link").addEventListener("click", async () => {
+    const link = instance.toLink(info());
+    history.replaceState(null, "", link);
+    $("linked").textContent = "The address of this page now reproduces these stops.";
+    await navigator.clipboard?.writeText(link).catch(() => {});
+  });
+  $("downloads").addEventListener("click", (event) => {
+    const { kind } = event.target.dataset;
+    if (kind) download(`routes.${kind}`, TYPES[kind], text(kind, answers.a, instance, boards.a));
+  });
+  window.addEventListener("hashchange", fromLink);
+}
+
+function theme(name) {
+  document.documentElement.dataset.theme = name;
+  localStorage.setItem("theme", name);
+}
+
+function fromLink() {
+  if (location.hash.length < 2) return;
+  try {
+    const found = Instance.fromLink(location.hash);
+    change(() => (instance = found));
+    methods();
+  } catch {
+    report(new Failure({ error: "the link is damaged: it holds no stops", field: "coords" }, 0), "stops");
+  }
+}
+
+async function start() {
+  await attempt("problem", async () => {
+    ({ problems } = await get("/problems"));
+    $("problem").replaceChildren(...problems.map((problem) => new Option(`${problem.title} (${problem.id})`, problem.id)));
+    change(() => {});
+    methods();
+    fromLink();
+  });
+}
+
+theme(localStorage.getItem("theme") || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"));
+wire();
+start();

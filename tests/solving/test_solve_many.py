@@ -1,0 +1,77 @@
+"""solve_many: mixed sizes and limits, every answer through the referee, total time kept."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from solving_referee import judge, random_case
+
+from routelearn.errors import InputError
+from routelearn.problems import PROBLEMS
+from routelearn.solving import solve, solve_many
+
+
+@pytest.mark.parametrize("seconds", [0, 0.3, None])
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_every_answer_passes_the_referee(name: str, seconds: float | None) -> None:
+    rng = np.random.default_rng(1)
+    cases = [random_case(name, int(n), rng) for n in (6, 9, 6, 5)]
+    columns: dict[str, list] = {}
+    for case in cases:
+        for key, value in case.arguments().items():
+            columns.setdefault(key, []).append(value)
+    columns.pop("problem")
+    solutions = solve_many(**columns, problem=name, seconds=seconds)
+    assert len(solutions) == 4
+    for case, solution in zip(cases, solutions, strict=True):
+        assert solution.cost == pytest.approx(judge(case, solution.routes), rel=1e-9, abs=1e-9)
+
+
+def test_the_policy_and_then_the_local_optimum() -> None:
+    coords = np.random.default_rng(0).random((20, 30, 2))
+    alone, improved = (solve_many(coords, seconds=s) for s in (0, None))
+    assert all(set(s.found_by()) == {"policy"} for s in alone)
+    assert all(b.cost <= a.cost + 1e-9 for a, b in zip(alone, improved, strict=True))
+    assert sum(b.cost for b in improved) < sum(a.cost for a in alone)
+    single = solve(coords[3], seconds=0)
+    assert alone[3].cost == pytest.approx(single.cost, rel=1e-5)
+
+
+def test_one_limit_for_all_or_one_each() -> None:
+    coords = np.random.default_rng(0).random((2, 4, 2))
+    demand = [[0, 1, 1, 1]] * 2
+    wide, mixed = (solve_many(coords, demand=demand, capacity=c, seconds=0) for c in (3, [3, 1]))
+    assert [len(s.routes) for s in wide] == [1, 1]
+    assert [len(s.routes) for s in mixed] == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({}, "no places"),
+        ({"coords": 3}, "one entry an instance"),
+        ({"coords": [[[0, 0], [1, 1]]], "demand": [[0, 1], [0, 1]], "capacity": 1}, "demand has 2 entries"),
+        ({"coords": [[[0, 0], [1, 1]], [[0, 0]]]}, "instance 1: one stop"),
+        ({"coords": [[[0, 0], [1, 1]]], "demand": [[0, 1]], "capacity": [1, 2]}, "capacity has 2 entries"),
+        ({"coords": [[[0, 0], [1, 1]]], "seconds": -1}, "seconds is -1"),
+    ],
+)
+def test_messages_name_the_instance(arguments: dict, words: str) -> None:
+    with pytest.raises(InputError) as caught:
+        solve_many(**arguments)
+    assert words in str(caught.value)
+
+
+def test_no_instances_no_solutions() -> None:
+    assert solve_many([]) == []
+
+
+@pytest.mark.slow
+def test_the_time_for_all_together_is_kept() -> None:
+    coords = np.random.default_rng(0).random((100, 50, 2))
+    solve_many(coords[:2], seconds=0.1)
+    began = time.perf_counter()
+    solve_many(coords, seconds=2)
+    assert time.perf_counter() - began < 2 * 1.15 + 0.1

@@ -1,0 +1,60 @@
+"""The seconds given are kept, for every size; and the policy alone answers soon after the program starts."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from solving_referee import judge, random_case
+
+from routelearn.problems import PROBLEMS
+from routelearn.solving import solve
+from routelearn.solving.anytime import cores
+
+pytestmark = pytest.mark.slow
+
+
+def busy() -> bool:
+    """Whether others use the processors, so that no wall clock tells anything."""
+    return os.getloadavg()[0] > 0.6 * cores()
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("seconds", [0.1, 1.0])
+def test_time_limits_are_kept(name: str, seconds: float) -> None:
+    if busy():
+        pytest.skip("the machine is busy with something else")
+    rng = np.random.default_rng(3)
+    solve(**random_case(name, 10, rng).arguments(), seconds=0.05)
+    for customers in (10, 100, 500, 2000):
+        case = random_case(name, customers, rng)
+        began = time.perf_counter()
+        solution = solve(**case.arguments(), seconds=seconds)
+        took = time.perf_counter() - began
+        assert took <= seconds * 1.05 + 0.05, f"{customers} stops: {took:.3f} s"
+        assert solution.cost == pytest.approx(judge(case, solution.routes), rel=1e-9, abs=1e-9)
+
+
+def test_the_policy_answers_within_three_seconds_of_the_start() -> None:
+    if busy():
+        pytest.skip("the machine is busy with something else")
+    rows = "\n".join(f"{x},{y}" for x, y in np.random.default_rng(0).random((50, 2)))
+    command = [sys.executable, "-m", "routelearn", "solve", "-", "--seconds", "0"]
+    began = time.perf_counter()
+    done = subprocess.run(command, input=f"x,y\n{rows}\n", text=True, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "by the policy" in done.stdout
+    assert time.perf_counter() - began < 3
+
+
+def test_heavy_libraries_wait_until_they_are_needed() -> None:
+    code = (
+        "import sys; from routelearn.solving import solve; solve([[0, 0], [1, 1], [0, 1]], seconds=0);"
+        "print([m for m in ('numba', 'matplotlib', 'triton') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=True)
+    assert done.stdout.strip() == "[]"

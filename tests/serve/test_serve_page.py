@@ -1,0 +1,234 @@
+"""The page in a real Chromium: what people do on it, without a console error and without a request to elsewhere."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.extra, pytest.mark.slow]
+
+CHROMIUM = "/usr/bin/chromium"
+EIGHT = ("tsp", "cvrp", "sdvrp", "op-const", "op-unif", "op-dist", "pctsp", "spctsp")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    api = pytest.importorskip("playwright.sync_api")
+    if not Path(CHROMIUM).exists():
+        pytest.skip(f"no Chromium at {CHROMIUM}")
+    with api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def page(server, browser, request):
+    """A page that must end without console errors, having asked nobody but the server."""
+    options = getattr(request, "param", {})
+    context = browser.new_context(accept_downloads=True, **options)
+    opened = context.new_page()
+    opened.set_default_timeout(30_000)
+    complaints, elsewhere = [], []
+    # A 4xx answer that the page shows is reported by the browser as a failed load; that is no defect of the page.
+    opened.on(
+        "console",
+        lambda m: complaints.append(m.text) if m.type == "error" and "status of 4" not in m.text else None,
+    )
+    opened.on("pageerror", lambda error: complaints.append(str(error)))
+    opened.on("request", lambda r: None if r.url.startswith((server.url, "blob:", "data:")) else elsewhere.append(r.url))
+    opened.goto(server.url)
+    opened.wait_for_function("document.querySelectorAll('#problem option').length === 8")
+    yield opened
+    context.close()
+    assert complaints == []
+    assert elsewhere == []
+
+
+def place(page, *points):
+    box = page.locator("#board-a svg.map").bounding_box()
+    for x, y in points:
+        page.mouse.click(box["x"] + x * box["width"], box["y"] + y * box["height"])
+
+
+def stops(page):
+    return page.locator("#board-a circle.stop").count()
+
+
+def solve(page):
+    """Press the button; the caption of the answer when the search is over."""
+    page.click("#solve")
+    page.wait_for_selector("#board-a figcaption strong")
+    page.wait_for_function("document.getElementById('stop').disabled")
+    return page.locator("#board-a figcaption").inner_text()
+
+
+def choose(page, problem, n=12):
+    page.select_option("#problem", problem)
+    page.fill("#random-n", str(n))
+    page.click("#random")
+    page.wait_for_function(f"document.querySelectorAll('#board-a circle.stop').length >= {n}")
+
+
+def test_stops_are_placed_dragged_and_removed_and_a_route_found(page):
+    place(page, (0.2, 0.2), (0.8, 0.2), (0.8, 0.8), (0.2, 0.8))
+    assert stops(page) == 4
+    box = page.locator("#board-a svg.map").bounding_box()
+    first = page.locator("#board-a circle.stop").first
+    before = first.get_attribute("cx")
+    page.mouse.move(box["x"] + 0.2 * box["width"], box["y"] + 0.2 * box["height"])
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.4 * box["width"], box["y"] + 0.3 * box["height"], steps=4)
+    page.mouse.up()
+    assert first.get_attribute("cx") != before
+    assert stops(page) == 4, "a drag is no click"
+    first.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Delete")
+    assert stops(page) == 3
+    page.fill("#seconds", "0.3")
+    assert "cost" in solve(page)
+
+
+@pytest.mark.parametrize("problem", EIGHT)
+def test_each_problem_is_solved_on_the_page(page, problem):
+    choose(page, problem)
+    page.fill("#seconds", "0.5")
+    caption = solve(page)
+    assert ("prize" if problem.startswith("op") else "cost") in caption
+    assert page.locator("#board-a polyline.route").count() >= 1
+    assert page.locator(".error").count() == 0
+
+
+@pytest.mark.parametrize("problem", EIGHT)
+def test_each_problem_is_solved_with_stops_placed_by_hand(page, problem):
+    page.select_option("#problem", problem)
+    place(page, (0.5, 0.5), (0.8, 0.2), (0.8, 0.8), (0.2, 0.8), (0.3, 0.1))
+    page.fill("#seconds", "0.3")
+    solve(page)
+    assert page.locator(".error").count() == 0
+
+
+def test_a_construction_is_stepped_through(page):
+    choose(page, "tsp", 10)
+    page.click("#think")
+    page.wait_for_selector("#player:not([hidden])")
+    assert "Step 1 of 10" in page.locator("#step").inner_text()
+    assert page.locator("circle.halo").count() >= 1
+    page.click("#forward")
+    page.click("#forward")
+    assert "Step 3 of 10" in page.locator("#step").inner_text()
+    assert page.locator("circle.masked").count() == 2
+    assert "masked: visited" in page.locator("circle.masked title").first.text_content()
+    page.locator("#scrub").fill("9")
+    assert "Step 10 of 10" in page.locator("#step").inner_text()
+    page.click("#play")
+    page.wait_for_function("document.getElementById('step').textContent.startsWith('Step 2')")
+    page.click("#play")
+    assert page.locator("#play").inner_text() == "Play"
+    page.select_option("#think-mode", "1")
+    page.click("#think")
+    page.wait_for_function("document.getElementById('step').textContent.startsWith('Step 1 ')")
+
+
+def test_a_problem_without_a_model_says_so_when_asked_to_think(page, server):
+    import httpx
+
+    problems = httpx.get(f"{server.url}/problems").json()["problems"]
+    without = next((p["id"] for p in problems if p["model"] is None), None)
+    if without is None:
+        pytest.skip("every problem has a model")
+    choose(page, without)
+    page.click("#think")
+    page.wait_for_selector(".error")
+    assert f"no trained model ships for {without} yet" in page.locator(".error").inner_text()
+
+
+def test_a_csv_with_an_error_in_row_3_is_told(page, tmp_path):
+    file = tmp_path / "stops.csv"
+    file.write_text("x,y\n0.1,0.2\n0.3,oops\n0.4,0.4\n")
+    page.click("#files summary")
+    page.set_input_files("#file", file)
+    page.wait_for_selector("[data-errors=stops] .error")
+    assert "stops.csv, line 3" in page.locator("[data-errors=stops] .error").inner_text()
+    page.fill("#paste", "lat,lon\n52.5,13.4\n48.1,11.6\n50.1,8.7\n")
+    page.click("#read")
+    page.wait_for_function("document.querySelectorAll('#board-a circle.stop').length === 3")
+    assert page.locator(".error").count() == 0
+    page.fill("#seconds", "0.2")
+    assert "km" in solve(page)
+
+
+def test_a_limit_that_cannot_be_is_told_at_its_field(page):
+    choose(page, "cvrp")
+    page.fill("#limit-capacity", "1")
+    page.locator("#limit-capacity").blur()
+    page.click("#solve")
+    page.wait_for_selector(".error")
+    assert "more than the capacity 1" in page.locator(".error").inner_text()
+
+
+def test_two_methods_are_compared_side_by_side(page):
+    choose(page, "tsp", 30)
+    page.check("#compare")
+    page.select_option("#method-b", "solver:nearest-neighbour")
+    page.fill("#seconds", "0.5")
+    solve(page)
+    page.wait_for_selector("#board-b figcaption strong")
+    assert page.locator("#board-b polyline.route").count() == 1
+    assert "nearest-neighbour" in page.locator("#board-b .notes").inner_text()
+
+
+def test_downloads_hold_the_answer(page):
+    page.click("#files summary")
+    page.fill("#paste", "id,lat,lon\na,52.5,13.4\nb,48.1,11.6\nc,50.1,8.7\nd,53.5,10.0\n")
+    page.click("#read")
+    page.wait_for_function("document.querySelectorAll('#board-a circle.stop').length === 4")
+    page.fill("#seconds", "0.2")
+    solve(page)
+    texts = {}
+    for kind in ("json", "geojson", "csv", "svg"):
+        with page.expect_download() as info:
+            page.click(f"[data-kind={kind}]")
+        texts[kind] = Path(info.value.path()).read_text()
+    answer = json.loads(texts["json"])
+    assert sorted(answer["routes"][0]["stops"]) == ["a", "b", "c", "d"]
+    lines = [f for f in json.loads(texts["geojson"])["features"] if f["geometry"]["type"] == "LineString"]
+    assert len(lines[0]["geometry"]["coordinates"]) == 5
+    assert len(texts["csv"].splitlines()) == 5
+    assert texts["svg"].startswith("<svg")
+    assert "polyline" in texts["svg"]
+
+
+def test_a_link_reproduces_the_instance(page, server):
+    choose(page, "cvrp", 7)
+    page.click("#link")
+    link = page.evaluate("location.href")
+    capacity = page.input_value("#limit-capacity")
+    page.goto("about:blank")
+    page.goto(link)
+    page.wait_for_function("document.querySelectorAll('#board-a circle.stop').length === 8")
+    assert page.input_value("#problem") == "cvrp"
+    assert page.input_value("#limit-capacity") == capacity
+
+
+@pytest.mark.parametrize(
+    "page", [{"viewport": {"width": 390, "height": 800}, "has_touch": True, "color_scheme": "dark"}], indirect=True
+)
+def test_it_is_usable_on_a_phone_in_the_dark(page):
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), "nothing sticks out sideways"
+    box = page.locator("#board-a svg.map").bounding_box()
+    for x, y in ((0.2, 0.2), (0.7, 0.3), (0.5, 0.8)):
+        page.touchscreen.tap(box["x"] + x * box["width"], box["y"] + y * box["height"])
+    assert stops(page) == 3
+    page.fill("#seconds", "0.2")
+    solve(page)
+
+
+def test_the_interface_is_documented_without_network(page, server):
+    page.goto(f"{server.url}/docs")
+    page.wait_for_function("document.querySelectorAll('#paths fieldset').length >= 9")
+    assert "/solve/stream" in page.locator("#paths").inner_text()

@@ -133,7 +133,7 @@ def many(count: int, seconds: float) -> list[dict[str, Any]]:
         ("policy alone", {"seconds": 0}),
     ):
         began = time.perf_counter()
-        solutions = solve_many(x.xy.numpy(), **keywords)  # type: ignore[arg-type]
+        solutions = solve_many(x.xy.numpy(), **keywords)
         took = time.perf_counter() - began
         mean = sum(s.cost for s in solutions) / count
         gap = sum(s.gap_to(r) for s, r in zip(solutions, reference, strict=True)) / count

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -149,26 +150,35 @@ def finished(folder: Path, config: TrainConfig) -> dict[str, Any] | None:
     return json.loads(result.read_text()) if result.is_file() else None
 
 
-def complete(run: Run, options: Options, out: Path, watch: Watch, report: Callable[[dict[str, Any]], None]) -> None:
-    """Train a run to its end, from wherever it stands, and measure it on the test set by greedy decoding."""
+def complete(
+    run: Run,
+    options: Options,
+    out: Path,
+    optimal: Callable[[int, int], tuple[str, Tensor] | None],
+    report: Callable[[dict[str, Any]], None],
+) -> None:
+    """Train a run to its end, from wherever it stands, and measure it on the test set by greedy decoding.
+
+    `optimal` gives the reference of a size and a seed.
+    """
     folder, config = out / "ablations" / run.folder, run.config(options)
     if finished(folder, config) is not None:
         return
-    validation = optimal_costs(run.n, VALIDATION_SEED, options.limit, out, watch)
+    validation = optimal(run.n, VALIDATION_SEED)
     last = train(
         config,
         folder,
         device=options.device,
         resume=(folder / "checkpoint.pt").is_file(),
         reference=None if validation is None else {run.n: validation[1]},
-        report=report,
+        report=lambda row: report({"run": run.folder, **row}),
     )
     if last["stopped"]:
         raise KeyboardInterrupt
     policy = model_file.load(folder / "last.safetensors", options.device).policy
     x = take(generate("tsp", run.n, seed=TEST_SEED), slice(0, options.limit))
     measured = evaluate(problems.get("tsp"), policy, x, device=options.device, precision="float32")
-    best = optimal_costs(run.n, TEST_SEED, options.limit, out, watch)
+    best = optimal(run.n, TEST_SEED)
     row = {
         **asdict(run),
         "instances": last["instances"],
@@ -250,9 +260,10 @@ def table_ablations(
         "Paper: 128,000,000 instances a run in 100 epochs of 2,500 batches of 512; epoch times on one GTX 1080 Ti "
         "(TSP100: on two).",
     ]
+    optimal = cache(lambda n, seed: optimal_costs(n, seed, options.limit, out, watch))
     paths: list[Path] = []
     for run in all_runs(options.sizes) if only is None else only:
-        complete(run, options, out, watch, report)
+        complete(run, options, out, optimal, report)
         grid, records = table_of(options, out)
         paths = write_tables(out, "table-ablations", "Layers, rates, baselines, models", [grid], records, legend)
     return paths

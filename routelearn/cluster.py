@@ -14,7 +14,7 @@ from routelearn.problems.base import Problem, take
 from routelearn.solvers.base import Solver
 
 if TYPE_CHECKING:
-    from routelearn.engine import Block
+    from routelearn.blocks import Block
 
 ATTEMPTS = 5  # of a block whose worker or node was lost although Ray itself had tried again
 
@@ -38,7 +38,7 @@ def solve_remote(
 
     import torch
 
-    from routelearn.engine import solve_block
+    from routelearn.blocks import solve_block
 
     os.environ["ROUTELEARN_WORKERS"] = "1"
     torch.set_num_threads(1)
@@ -53,7 +53,7 @@ def ray_blocks(
     solver: Solver, problem: Problem, x: Any, firsts: list[int], size: int, seconds: float, seed: int
 ) -> Iterator[Block]:
     """Blocks in the order in which they are done. Ray runs a task again if its node dies; so do we, if Ray gives up."""
-    from routelearn.engine import Block
+    from routelearn.blocks import Block
 
     ray = load_ray()
     task = ray.remote(num_cpus=1, max_retries=-1)(solve_remote)

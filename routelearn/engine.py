@@ -16,14 +16,16 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from routelearn.errors import Infeasible, InputError
-from routelearn.problems.base import Problem, map_instance, take
+from routelearn.blocks import Block, solve_block
+from routelearn.errors import InputError
+from routelearn.problems.base import Problem, take
+from routelearn.referee import judge
 from routelearn.solvers import online
 from routelearn.solvers.adapters import Library, Program
 from routelearn.solvers.base import Solver
@@ -32,7 +34,6 @@ from routelearn.solvers.runner import worker_count
 
 FORMAT = 1
 HEADER = b'{"settings":'  # how a store begins; a file that begins otherwise is somebody else's
-JUDGED_AT_ONCE = 256  # rows
 ENGINES = ("local", "ray")
 Progress = Callable[[int], None]  # hears of instances done
 
@@ -46,49 +47,6 @@ class Result:
     infeasible: int  # rows without a valid answer
     seconds: float  # wall clock, summed over all sittings
     instance_seconds: Tensor  # [B] float64: on its own core; the mean of its block where a block is solved at once
-
-
-class Block(NamedTuple):
-    """The answers for rows first to first + len(tours)."""
-
-    first: int
-    tours: list[list[int] | None]
-    seconds: float
-
-
-# ------------------------------------------------------------------------------------------------ judging
-
-
-def double(x: Any) -> Any:
-    """Floats in double precision: a referee's sums should not depend on the order of the legs."""
-    return map_instance(lambda field: field.double() if field.is_floating_point() else field, x)
-
-
-def judge(problem: Problem, x: Any, tours: Tensor) -> Tensor:
-    """Costs [B] in double precision of tours [B, 1, T]; nan for every tour that breaks a rule."""
-    costs = torch.full((len(tours),), torch.nan, dtype=torch.float64)
-    exact = double(x)
-    for low in range(0, len(tours), JUDGED_AT_ONCE):
-        rows = slice(low, low + JUDGED_AT_ONCE)
-        good = _feasible(problem, take(exact, rows), tours[rows]).nonzero()[:, 0] + low
-        if len(good):
-            costs[good] = problem.cost(take(exact, good), tours[good])[:, 0]
-    return costs
-
-
-def _feasible(problem: Problem, x: Any, tours: Tensor) -> Tensor:
-    """[B] bool: all rows at once, and one by one only if a rule is broken."""
-    with contextlib.suppress(Infeasible):
-        problem.check(x, tours)
-        return torch.ones(len(tours), dtype=torch.bool)
-    good = []
-    for row in range(len(tours)):
-        try:
-            problem.check(take(x, slice(row, row + 1)), tours[row : row + 1])
-            good.append(True)
-        except Infeasible:
-            good.append(False)
-    return torch.tensor(good)
 
 
 # ------------------------------------------------------------------------------------------------- storing
@@ -199,15 +157,6 @@ def settings_of(problem: Problem, x: Any, method: str, seconds: float, seed: int
 def block_size(solver: Solver, nodes: int) -> int:
     """Rows that a solver takes at once: many where an instance takes microseconds, else one."""
     return max(1, min(getattr(solver, "chunk", 1), CELLS // nodes**2))
-
-
-def solve_block(solver: Solver, problem: Problem, x: Any, first: int, seconds: float, seed: int) -> Block:
-    """One block; what a solver may not see (SPCTSP's real prizes) is told only as nodes are visited."""
-    started = time.perf_counter()
-    own_seed = (seed * 1_000_003 + first) % 2**31
-    tours = online.run(solver, problem, x, seconds=seconds, seed=own_seed)
-    taken = time.perf_counter() - started
-    return Block(first, [None if row[0] < 0 else row for row in tours[:, 0].tolist()], taken)
 
 
 def local_blocks(

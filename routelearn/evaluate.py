@@ -13,8 +13,9 @@ from torch import Tensor
 
 from routelearn import decode as decoding
 from routelearn.compiling import compiled, cpu_compiler, resolve_precision
-from routelearn.errors import Infeasible, InputError
-from routelearn.problems.base import Problem, take, to_device
+from routelearn.errors import InputError
+from routelearn.problems.base import Problem, to_device
+from routelearn.referee import double, judge
 from routelearn.rollout import advance
 
 WORTH_COMPILING = 2_000  # encoded instances from which compiling the encoder pays on a CPU (it takes some 15 s)
@@ -61,22 +62,6 @@ class Evaluation:
         }
 
 
-def count_infeasible(problem: Problem, x: Any, tours: Tensor) -> int:
-    """How many tours break a rule: all at once, and row by row only if one does."""
-    try:
-        problem.check(x, tours)
-        return 0
-    except Infeasible:
-        pass
-    broken = 0
-    for row in range(tours.shape[0]):
-        try:
-            problem.check(take(x, slice(row, row + 1)), tours[row : row + 1])
-        except Infeasible:
-            broken += 1
-    return broken
-
-
 def evaluate(
     problem: Problem,
     policy: Any,
@@ -112,6 +97,6 @@ def evaluate(
         torch.cuda.synchronize(device)
     seconds = time.perf_counter() - started
     tours = decoded.tour.cpu()
-    exact = type(x)(*(f if f is None or not f.is_floating_point() else f.double() for f in x))
-    costs = problem.cost(exact, tours)[:, 0]
-    return Evaluation(tours, costs, count_infeasible(problem, x, tours), seconds, strategy, str(device))
+    valid = judge(problem, x, tours)
+    costs = problem.cost(double(x), tours)[:, 0]  # of rule breakers too: `infeasible` counts them
+    return Evaluation(tours, costs, int(valid.isnan().sum()), seconds, strategy, str(device))

@@ -21,9 +21,9 @@ from routelearn.evaluate import evaluate
 from routelearn.model_file import Model
 from routelearn.paper_rows import (
     EXACT,
+    EXACT_SECONDS,
     QUICK,
     ROWS,
-    SEARCH,
     SIZES,
     TABLE1,
     TABLE_OP,
@@ -163,6 +163,8 @@ def run_learned(problem: str, x: Any, n: int, row: Learned, options: Options, ou
         settings_of(spec, x, method, 0.0, options.seed, batch),
     ) as store:
         if not store.blocks:
+            # As for solvers, what is compiled once does not count.
+            evaluate(spec, model.policy, take(x, slice(0, 1)), device=options.device, precision="float32")
             with watch(f"{TITLES[problem]} n={n}: {row.row}", batch) as progress:
                 done = evaluate(
                     spec,
@@ -260,9 +262,10 @@ def notes_on(row: Row, outcomes: Sequence[Outcome]) -> list[str]:
     if isinstance(row, Reported):
         return [f"† {row.row}: {row.source}"]
     ran = [outcome for outcome in outcomes if outcome.result]
-    if ran and isinstance(row, Method) and (row.note or row.kind == SEARCH):
-        settings = sorted({outcome.setting for outcome in ran if outcome.setting})
-        told = [part for part in (row.note, f"{' / '.join(settings)} an instance" if settings else "") if part]
+    if ran and isinstance(row, Method) and (row.note or row.kind != QUICK):
+        settings = " / ".join(dict.fromkeys(outcome.setting for outcome in ran))
+        limit = f"until proved, at most {EXACT_SECONDS:g} s an instance" if row.kind == EXACT else ""
+        told = [part for part in (row.note, limit, f"{settings} an instance" if settings else "") if part]
         notes.append(f"{row.row} ({ran[0].solver}): {'; '.join(told)}")
     if ran and isinstance(row, Learned):
         used: dict[str, list[str]] = {}

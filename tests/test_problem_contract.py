@@ -22,6 +22,7 @@ from routelearn.problems.op import OP
 from routelearn.problems.spctsp import SPCTSP
 from routelearn.problems.tsp import TSP
 
+
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_every_problem_keeps_the_contract(name):
     check_problem(PROBLEMS[name])

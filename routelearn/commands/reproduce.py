@@ -124,7 +124,7 @@ def ablations(out: Path, given: dict[str, Any]) -> None:
     def report(row: dict[str, Any]) -> None:
         if row.get("validation"):
             costs = " ".join(f"{cost:.4f}" for cost in row["validation"].values())
-            typer.echo(f"  epoch {row['epoch']}: validation {costs}", err=True)
+            typer.echo(f"{row['run']}, epoch {row['epoch']}: validation {costs}", err=True)
 
     paths = table_ablations(out, options, watch=bar, report=report)
     typer.echo(paths[0].read_text(encoding="utf-8"))

@@ -12,7 +12,9 @@ TOKEN = "ROUTELEARN_TOKEN"
 def serve(
     host: str = typer.Option("127.0.0.1", help="Address to listen on; 0.0.0.0 for all."),
     port: int = typer.Option(8000, min=0, max=65535, help="Port to listen on."),
-    constructors: int = typer.Option(1, min=1, help="Processes that decode batches of constructions."),
+    constructors: int | None = typer.Option(
+        None, min=1, help="Processes that decode constructions. [default: the processors]"
+    ),
     short_workers: int = typer.Option(1, min=1, help="Processes for searches of up to a second."),
     long_workers: int | None = typer.Option(None, min=1, help="Processes for long searches. [default: the processors]"),
     body_kilobytes: int = typer.Option(4096, min=1, help="Largest body of a request."),
@@ -44,7 +46,7 @@ def serve(
     if token == "":
         raise InputError(f"{TOKEN} is empty; give it a token, or unset it")
     limits = Limits(body_kilobytes, nodes, instances, seconds, rollouts, think_nodes, queue, in_flight)
-    workers = {"construct": constructors, "short": short_workers, "long": long_workers or cores()}
+    workers = {"construct": constructors or cores(), "short": short_workers, "long": long_workers or cores()}
     app = create_app(limits, workers, token)
     typer.echo(f"routelearn on http://{host}:{port}/ (the page), /docs (the interface); Ctrl-C ends it", err=True)
     uvicorn.run(

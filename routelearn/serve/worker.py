@@ -22,7 +22,7 @@ Job = tuple[int, str, dict[str, Any]]  # its number, its kind, the request's fie
 
 def work(pipe: Connection, lane: str, niceness: int, limits: Limits) -> None:
     """The process. Long searches run at a lower priority than short ones, so these find a processor."""
-    for number in (signal.SIGINT, signal.SIGTERM):  # sent to the whole group; the server ends its workers when it is done
+    for number in (signal.SIGINT, signal.SIGTERM):  # often sent to the whole group; the server ends its workers
         signal.signal(number, signal.SIG_IGN)
     if hasattr(os, "nice"):
         os.nice(niceness)

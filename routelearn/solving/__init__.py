@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,6 @@ from routelearn.data.convert import Converted, to_instance
 from routelearn.data.stops import Stops
 from routelearn.errors import InputError
 from routelearn.model_file import Model
-from routelearn.problems import Problem
 from routelearn.solution import Solution, make_solution
 from routelearn.solving.anytime import anytime
 from routelearn.solving.arguments import stops_of
@@ -24,9 +24,22 @@ from routelearn.solving.models import find_model
 from routelearn.solving.online import travel
 from routelearn.solving.start import heuristic
 
-__all__ = ["Event", "Solution", "solve", "solve_many", "solve_many_stops", "solve_stops", "stops_of"]
+__all__ = [
+    "Board",
+    "Event",
+    "Solution",
+    "find_model",
+    "make_solution",
+    "search",
+    "solve",
+    "solve_many",
+    "solve_many_stops",
+    "solve_stops",
+    "stops_of",
+]
 
-MOST_NODES = 10_000
+MOST_NODES = 8_000
+LONG_LOADING = 8.0  # seconds beyond which compiled code was not loaded, but compiled
 
 
 def solve(
@@ -96,14 +109,16 @@ def solve_stops(
         from routelearn.improve.search import load_kernels
 
         load_kernels(converted.problem)
-    began += time.perf_counter() - loading  # start-up is not part of the search's time
+    loaded = time.perf_counter() - loading
+    began += loaded  # start-up is not part of the search's time
+    if loaded > LONG_LOADING:
+        notes = (*notes, f"compiling the search took {loaded:.0f} s, once; python -m routelearn.warm_up does it ahead")
     board = Board(watch)
     board.began = began
     search(converted, board, seconds=seconds, model=found, given=given, seed=seed, threads=threads)
     assert board.tour is not None
     solution = make_solution(converted, stops, board.tour[0, 0], seconds=0.0, events=tuple(board.events), notes=notes)
-    object.__setattr__(solution, "seconds", time.perf_counter() - began)
-    return solution
+    return replace(solution, seconds=time.perf_counter() - began)
 
 
 def search(
@@ -121,20 +136,21 @@ def search(
     guide = None if model is None else Guide(problem, model, converted.policy, x)
     if given is not None:
         board.submit(given, float(problem.cost(x, given)), "given")
-    if problem.reveals_on_visit and (seconds > 0 or guide is None):
+    if problem.reveals_on_visit and seconds > 0:
         tour = travel(problem, x, deadline=board.began + seconds, seed=seed)
         board.submit(tour, float(problem.cost(x, tour)), "search")
     elif seconds > 0:
-        deadline = board.began + seconds - reserve(problem, x)
+        deadline = board.began + seconds - reserve(x)
         anytime(problem, x, board, deadline=deadline, guide=guide, given=given, seed=seed, threads=threads)
     elif guide is not None and (built := guide.greedy()) is not None:
         board.submit(*built, "policy")
     if board.tour is None:
-        tour = heuristic(problem, x, seed)
+        online = problem.reveals_on_visit
+        tour = travel(problem, x, deadline=board.began, seed=seed) if online else heuristic(problem, x, seed)
         board.submit(tour, float(problem.cost(x, tour)), "heuristic")
 
 
-def reserve(problem: Problem, x: Any) -> float:
+def reserve(x: Any) -> float:
     """Seconds kept back for the referee: it follows vehicle routes step by step."""
     nodes = x.xy.shape[1]
     return 3e-3 + nodes * (6e-5 if hasattr(x, "demand") else 6e-6)

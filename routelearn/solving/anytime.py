@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any
 
@@ -23,11 +23,13 @@ from routelearn.solving.board import Board
 from routelearn.solving.guide import Guide
 
 SLICES = 20  # looks at the board, and at what is found, in one search
-SHORTEST_SLICE = 0.02  # seconds
+SHORTEST_SLICE, LONGEST_SLICE = 0.02, 0.5  # seconds; an interrupt is heard after one
+GRACE = 0.005  # seconds of search that are granted even if the processors were busy until the time was up
 POLICY_SHARE = 0.2  # of the time that the first construction of the policy may take
 SAMPLES = 8  # draws per symmetry, and partial solutions rebuilt at once
 LEFT_OFF = (0.1, 0.2, 0.4)  # shares of the solution that are taken away, in turn
 MOST_THREADS = 4  # more searches of one instance find little more
+ONE_THREAD_BEYOND = 3_000  # nodes: every search holds its own matrices of legs
 JOIN = 0.6  # share of the time after which all threads go on from the best solution of all
 
 
@@ -62,16 +64,18 @@ def anytime(
 
     `given` [1, 1, T] is a solution to start from. An interrupt ends the search early.
     """
-    threads = threads or min(cores(), MOST_THREADS)
+    threads = threads or (min(cores(), MOST_THREADS) if x.xy.shape[1] <= ONE_THREAD_BEYOND else 1)
     with one_torch_thread(), ThreadPoolExecutor(threads) as pool:
         workers = [
             Worker(problem, x, board, deadline, seed * MOST_THREADS + i, guide if i == 0 else None, given, threads == 1)
             for i in range(threads)
         ]
-        running = [pool.submit(worker.work) for worker in workers]
+        running = {pool.submit(worker.work) for worker in workers}
         try:
-            for future in running:
-                future.result()
+            while running:  # with a pause, because a thread that waits for ever hears no interrupt
+                done, running = wait(running, timeout=0.2, return_when=FIRST_COMPLETED)
+                for future in done:
+                    future.result()
         except BaseException as error:
             board.stop.set()
             if not isinstance(error, KeyboardInterrupt) or board.tour is None:
@@ -106,17 +110,21 @@ class Worker:
 
         search = Search(self.problem, self.x, self.seed, horizon=self.total)
         board = self.board
+        length = min(max(self.total / SLICES, SHORTEST_SLICE), LONGEST_SLICE)
         if self.given is not None:
             search.offer(self.given)
-        else:
-            if self.guide is not None and not self.alone:
+        elif self.guide is not None and not self.alone:
+            self._policy(search)
+        if search.best_tour is None:
+            search.run(0.0)
+            board.submit(search.best_tour, search.best_cost, "heuristic")
+            if self.guide is not None and self.alone:  # nobody else has searched what the policy is held against
+                search.run(min(length, max(self.left, 0.0)))
+                board.submit(search.best_tour, search.best_cost, "search")
                 self._policy(search)
-            if search.best_tour is None:
-                search.run(0.0)
-                board.submit(search.best_tour, search.best_cost, "heuristic")
-                if self.guide is not None and self.alone:
-                    self._policy(search)
-        length = max(self.total / SLICES, SHORTEST_SLICE)
+        if self.left < GRACE:  # a bare construction is far from an answer, and milliseconds away from a good one
+            search.run(GRACE)
+            board.submit(search.best_tour, search.best_cost, "search")
         while (left := self.left) > 0:
             search.run(length if left > 1.5 * length else left)
             board.submit(search.best_tour, search.best_cost, "search")
@@ -158,4 +166,5 @@ class Worker:
             if self.board.submit(search.best_tour, search.best_cost, "rebuild"):
                 self.pause = 1
                 return
+            search.offer(search.best_tour, restart=True)  # back from where the rebuilt one led
         self.pause *= 2

@@ -11,10 +11,11 @@ import pytest
 import torch
 
 from routelearn.data import generate
-from routelearn.engine import judge, solve_instances
+from routelearn.engine import solve_instances
 from routelearn.errors import InputError
 from routelearn.problems import PROBLEMS, get
 from routelearn.problems.base import take
+from routelearn.referee import judge
 from routelearn.solvers import get as get_solver
 
 

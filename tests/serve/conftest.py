@@ -51,9 +51,14 @@ class Server:
 
     def worker_pids(self):
         children = subprocess.run(
-            ["ps", "-o", "pid=,args=", "--ppid", str(self.process.pid)], capture_output=True, text=True, check=True
+            ["ps", "-ww", "-o", "pid=,args=", "--ppid", str(self.process.pid)],
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout.splitlines()
-        return [int(line.split()[0]) for line in children if "spawn_main" in line]
+        pids = [int(line.split()[0]) for line in children if "spawn_main" in line]
+        assert len(pids) >= 3, "one for each lane at least"
+        return pids
 
     def end(self):
         if self.process.poll() is None:
@@ -72,7 +77,7 @@ def server():
     pytest.importorskip("fastapi")
     pytest.importorskip("uvicorn")
     pytest.importorskip("httpx")
-    started = Server("--long-workers", 1)
+    started = Server("--long-workers", 1, "--constructors", 1)
     yield started.wait()
     started.end()
 
@@ -85,7 +90,7 @@ def new_server():
     started = []
 
     def start(*flags, token=None):
-        started.append(Server("--long-workers", 1, *flags, token=token))
+        started.append(Server("--long-workers", 1, "--constructors", 1, *flags, token=token))
         return started[-1].wait()
 
     yield start

@@ -28,7 +28,7 @@ def browser():
 def page(server, browser, request):
     """A page that must end without console errors, having asked nobody but the server."""
     options = getattr(request, "param", {})
-    context = browser.new_context(accept_downloads=True, **options)
+    context = browser.new_context(accept_downloads=True, bypass_csp=True, **options)  # its waiting evaluates text
     opened = context.new_page()
     opened.set_default_timeout(30_000)
     complaints, elsewhere = [], []
@@ -38,7 +38,9 @@ def page(server, browser, request):
         lambda m: complaints.append(m.text) if m.type == "error" and "status of 4" not in m.text else None,
     )
     opened.on("pageerror", lambda error: complaints.append(str(error)))
-    opened.on("request", lambda r: None if r.url.startswith((server.url, "blob:", "data:")) else elsewhere.append(r.url))
+    opened.on(
+        "request", lambda r: None if r.url.startswith((server.url, "blob:", "data:")) else elsewhere.append(r.url)
+    )
     opened.goto(server.url)
     opened.wait_for_function("document.querySelectorAll('#problem option').length === 8")
     yield opened

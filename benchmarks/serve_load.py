@@ -1,0 +1,148 @@
+"""Load on the service from a process of its own: clients that ask for TSP constructions, with long searches beside.
+
+    python benchmarks/serve_load.py [--seconds 60] [--clients 64] [--nodes 50] [--long 8] [--url http://...]
+
+Without --url it starts a server on a free port. It prints a table: answers a second, failures, latency percentiles,
+and the memory of the server's processes at the begin and the end; once alone, once beside the long searches.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+START = "import sys; from routelearn.cli import command; command('serve').main(args=sys.argv[1:])"
+
+
+@dataclass
+class Tally:
+    latencies: list[float] = field(default_factory=list)
+    failed: dict[str, int] = field(default_factory=dict)
+
+    def fail(self, what: str) -> None:
+        self.failed[what] = self.failed.get(what, 0) + 1
+
+
+def request(nodes: int, seconds: float, rng: random.Random) -> bytes:
+    """The bytes of a whole HTTP request: the client must cost as little as possible on the machine it measures."""
+    coords = [[round(rng.random(), 6), round(rng.random(), 6)] for _ in range(nodes)]
+    body = json.dumps({"coords": coords, "seconds": seconds}).encode()
+    head = (
+        f"POST /solve HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+    )
+    return head.encode() + b"\r\n" + body
+
+
+async def answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
+    head = await reader.readuntil(b"\r\n\r\n")
+    status = int(head.split(b" ", 2)[1])
+    length = next(
+        int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length")
+    )
+    return status, await reader.readexactly(length)
+
+
+async def client(where: tuple[str, int], nodes: int, seconds: float, until: float, seed: int, tally: Tally) -> None:
+    """One connection that asks, waits for the answer, and asks again."""
+    rng = random.Random(seed)
+    reader, writer = await asyncio.open_connection(*where)
+    while time.perf_counter() < until:
+        began = time.perf_counter()
+        writer.write(request(nodes, seconds, rng))
+        try:
+            status, body = await asyncio.wait_for(answer(reader), 120)
+        except (OSError, EOFError, TimeoutError) as error:
+            tally.fail(type(error).__name__)
+            reader, writer = await asyncio.open_connection(*where)
+            continue
+        tally.latencies.append(time.perf_counter() - began)
+        if status != 200 or len(json.loads(body)["routes"][0]["stops"]) != nodes:
+            tally.fail(str(status))
+    writer.close()
+
+
+async def load(where: tuple[str, int], options: argparse.Namespace, long: int) -> tuple[Tally, Tally]:
+    small, large = Tally(), Tally()
+    until = time.perf_counter() + options.seconds
+    tasks = [client(where, options.nodes, 0, until, i, small) for i in range(options.clients)]
+    tasks += [client(where, 500, 5, until - 5, 10_000 + i, large) for i in range(long)]
+    await asyncio.gather(*tasks)
+    return small, large
+
+
+def memory(pid: int) -> float:
+    """Megabytes of a process and its children."""
+    rows = subprocess.run(["ps", "-eo", "pid=,ppid=,rss="], capture_output=True, text=True, check=True).stdout.split()
+    table = [tuple(map(int, rows[i : i + 3])) for i in range(0, len(rows), 3)]
+    return sum(rss for child, parent, rss in table if pid in (child, parent)) / 1024
+
+
+def start() -> tuple[subprocess.Popen[bytes], str]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    process = subprocess.Popen(
+        [sys.executable, "-c", START, "--port", str(port)], env=os.environ | {"OMP_NUM_THREADS": "1"}
+    )
+    url = f"http://127.0.0.1:{port}"
+    for _ in range(600):
+        try:
+            with urllib.request.urlopen(f"{url}/healthz") as response:
+                if json.load(response)["status"] == "ok":
+                    return process, url
+        except OSError:
+            pass
+        time.sleep(0.2)
+    process.kill()
+    raise SystemExit("the server was not ready within 2 minutes")
+
+
+def percentile(values: list[float], share: float) -> float:
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))] if values else float("nan")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=60, help="length of each of the two runs")
+    parser.add_argument("--clients", type=int, default=64)
+    parser.add_argument("--nodes", type=int, default=50)
+    parser.add_argument("--long", type=int, default=8, help="requests of 5 seconds and 500 stops at a time, second run")
+    parser.add_argument("--url", help="a server that runs already")
+    options = parser.parse_args()
+    process, url = (None, options.url) if options.url else start()
+    where = (urlsplit(url).hostname or "127.0.0.1", urlsplit(url).port or 80)
+    try:
+        asyncio.run(load(where, argparse.Namespace(**vars(options) | {"seconds": 2}), 0))  # not counted: warming up
+        print(f"{options.clients} clients, tsp{options.nodes}, {options.seconds:g} s each, {os.cpu_count()} cores")
+        print("beside               answers/s  failed   p50 s   p99 s   max s   memory MB")
+        for long in (0, options.long):
+            before = memory(process.pid) if process else float("nan")
+            small, large = asyncio.run(load(where, options, long))
+            after = memory(process.pid) if process else float("nan")
+            rate = len(small.latencies) / options.seconds
+            p50, p99, most = (percentile(small.latencies, share) for share in (0.5, 0.99, 1.0))
+            name = f"{long} x 5 s, n = 500" if long else "nothing"
+            failures = sum(small.failed.values()) + sum(large.failed.values())
+            print(
+                f"{name:20} {rate:9.1f} {failures:7d} {p50:7.3f} {p99:7.3f} {most:7.3f}   {before:.0f} -> {after:.0f}"
+            )
+            if failures:
+                print("  failures:", small.failed, large.failed)
+    finally:
+        if process:
+            process.terminate()
+            process.wait(30)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,361 @@
+"""The service by real requests: answers, limits, refusals, streams, clients that leave, workers that die."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import os
+import random
+import signal
+import threading
+import time
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from routelearn.problems import PROBLEMS
+
+httpx = pytest.importorskip("httpx")
+pytestmark = pytest.mark.extra
+
+SQUARE = [[0.1, 0.2], [0.9, 0.3], [0.8, 0.9], [0.2, 0.7], [0.5, 0.5]]
+
+
+def post(server, path, body, **named):
+    return httpx.post(server.url + path, json=body, timeout=60, **named)
+
+
+def many(count, seed=0):
+    draw = random.Random(seed)
+    return [[draw.random(), draw.random()] for _ in range(count)]
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("seconds", [0, 0.2])
+def test_every_problem_is_answered_in_the_words_of_its_schema(server, name, seconds):
+    from routelearn.serve.schemas import Answer
+
+    fields = httpx.get(f"{server.url}/random", params={"problem": name, "n": 15, "seed": 3}).json()
+    response = post(server, "/solve", fields | {"seconds": seconds})
+    assert response.status_code == 200, response.text
+    answer = Answer.model_validate(response.json())
+    assert answer.problem == name
+    assert (answer.objective == -answer.cost) == PROBLEMS[name].maximise
+    assert answer.history[-1].cost == pytest.approx(answer.cost)
+
+
+def test_the_length_is_that_of_the_tour_and_ids_are_the_users(server):
+    ids = ["a", "b", "c", "d", "e"]
+    answer = post(server, "/solve", {"coords": SQUARE, "ids": ids, "seconds": 0.1}).json()
+    [route] = answer["routes"]
+    assert sorted(route["stops"]) == ids
+    at = dict(zip(ids, SQUARE, strict=True))
+    tour = [at[name] for name in route["stops"]]
+    assert answer["length"] == pytest.approx(
+        sum(math.dist(p, q) for p, q in zip(tour, tour[1:] + tour[:1], strict=True))
+    )
+
+
+def test_latlon_is_in_kilometres_and_a_matrix_counts(server):
+    berlin_munich = post(server, "/solve", {"latlon": [[52.52, 13.4], [48.14, 11.58]], "seconds": 0}).json()
+    assert berlin_munich["unit"] == "km"
+    assert berlin_munich["length"] == pytest.approx(2 * 504, rel=0.01)
+    matrix = [[0, 1, 9], [9, 0, 1], [1, 9, 0]]
+    assert post(server, "/solve", {"matrix": matrix, "seconds": 0.1}).json()["cost"] == 3
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "words"),
+    [
+        ({}, "coords", "no places; give coords, latlon or matrix"),
+        ({"coords": [[1, 2]]}, None, "one stop; a route needs at least 2"),
+        ({"coords": SQUARE, "demand": [0, 1, 2, 3, 4]}, "capacity", "cvrp needs the vehicle's capacity"),
+        ({"coords": SQUARE, "demand": [0, 1, 2, 3, -4], "capacity": 9}, "demand", "row 4: the demand is -4"),
+        ({"coords": SQUARE, "ids": [1, 2, 3, 4, 4]}, "ids", "the id '4' is already used in row 3"),
+        ({"coords": SQUARE, "depot": 7}, "depot", "depot is 7; the row of a stop, 0 to 4, is needed"),
+        ({"coords": SQUARE, "problem": "vrp"}, "problem", "unknown problem 'vrp'; the choices are"),
+        ({"coords": SQUARE, "seconds": 0, "decode": "best"}, "decode", "unknown decoding strategy 'best'"),
+        ({"coords": SQUARE, "solver": "magic"}, "solver", "unknown solver 'magic'; the choices are"),
+        ({"coords": SQUARE, "solver": "tsiligirides"}, "solver", "cannot solve tsp"),
+        ({"coords": [["1", 2], [3, 4]]}, "coords.0.0", "valid number"),
+        ({"coords": SQUARE, "second": 1}, "second", "not permitted"),
+        ({"latlon": [[91, 0], [0, 0]]}, None, "row 0"),
+    ],
+)  # fmt: skip
+def test_bad_input_names_field_and_reason(server, body, field, words):
+    response = post(server, "/solve", body)
+    assert response.status_code == 422
+    told = response.json()
+    assert words in told["error"]
+    assert field is None or told["field"] == field
+    assert "\n" not in told["error"]
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b"nothing", b'{"coords": [[NaN, 1], [1, Infinity]]}', b'{"coords": ' + b"[" * 5000,
+             b'{"seed": ' + b"9" * 6000 + b"}",
+             b'{"ids": ["\\ud800", "b"], "coords": [[0, 0], [1, 1]], "problem": "\\udfff"}']
+)  # fmt: skip
+def test_what_is_no_request_is_refused_politely(server, body):
+    response = httpx.post(f"{server.url}/solve", content=body, headers={"content-type": "application/json"})
+    assert response.status_code in (400, 422)
+    assert response.json()["error"]
+
+
+def test_limits_are_named_with_their_values(new_server):
+    server = new_server("--body-kilobytes", 2, "--nodes", 20, "--seconds", 3, "--instances", 2, "--rollouts", 8)
+    cases = [
+        (413, "body_kilobytes", 2, "/solve", {"coords": many(200)}),
+        (422, "nodes", 20, "/solve", {"coords": many(21)}),
+        (422, "seconds", 3, "/solve", {"coords": SQUARE, "seconds": 3.5}),
+        (422, "instances", 2, "/solve/batch", {"instances": [{"coords": SQUARE}] * 3}),
+        (422, "rollouts", 8, "/solve", {"coords": SQUARE, "seconds": 0, "decode": "sample:9"}),
+        (422, "nodes", 20, "/stops", {"name": "s.csv", "text": "x,y\n" + "1,2\n" * 21}),
+    ]
+    for status, limit, value, path, body in cases:
+        response = post(server, path, body)
+        told = response.json()
+        assert (response.status_code, told["limit"], told["value"]) == (status, limit, value), told
+    chunks = (b"x" * 1000 for _ in range(10))  # a body that does not declare its size
+    assert httpx.post(f"{server.url}/solve", content=chunks).status_code == 413
+
+
+def test_too_many_requests_are_told_to_wait(new_server):
+    server = new_server("--queue", 1, "--in-flight", 4)
+    statuses, bodies = [], []
+
+    def ask():
+        response = post(server, "/solve", {"coords": many(20), "seconds": 2})
+        statuses.append(response.status_code)
+        bodies.append(response.json())
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+        time.sleep(0.05)
+    for thread in threads:
+        thread.join()
+    assert set(statuses) == {200, 429}
+    assert {(body["limit"], body["value"]) for body in bodies if "limit" in body} >= {("queue", 1)}
+
+
+def test_a_token_is_asked_for_if_there_is_one(new_server):
+    server = new_server(token="open sesame")
+    assert post(server, "/solve", {"coords": SQUARE, "seconds": 0}).status_code == 401
+    wrong = {"authorization": "Bearer nothing"}
+    assert post(server, "/solve", {"coords": SQUARE, "seconds": 0}, headers=wrong).status_code == 401
+    right = {"authorization": "Bearer open sesame"}
+    assert post(server, "/solve", {"coords": SQUARE, "seconds": 0}, headers=right).status_code == 200
+    assert httpx.get(f"{server.url}/").status_code == 200
+
+
+def test_a_batch_is_answered_in_order_and_fails_as_a_whole(server):
+    instances = [{"coords": many(n, n)} for n in (5, 9, 5)]
+    for seconds in (0, 0.5):
+        answers = post(server, "/solve/batch", {"instances": instances, "seconds": seconds}).json()["answers"]
+        assert [len(answer["layout"]) for answer in answers] == [5, 9, 5]
+    bad = post(server, "/solve/batch", {"instances": [*instances, {"coords": SQUARE, "depot": 9}], "seconds": 0})
+    assert bad.status_code == 422
+    assert bad.json()["field"] == "instances.3.depot"
+
+
+def test_requests_that_arrive_together_share_a_batch(server):
+    def observed():
+        return server.metric('routelearn_batch_size_count{lane="construct"}')
+
+    before, size = observed(), server.metric('routelearn_batch_size_sum{lane="construct"}')
+    post(server, "/solve/batch", {"instances": [{"coords": many(20, i)} for i in range(40)], "seconds": 0})
+    assert server.metric('routelearn_batch_size_sum{lane="construct"}') - size == 40
+    assert observed() - before < 10, "40 constructions took few passes"
+
+
+def test_a_stream_tells_each_better_solution_and_then_the_last(server):
+    events = []
+    body = {"coords": many(60), "seconds": 1.5}
+    with httpx.stream("POST", f"{server.url}/solve/stream", json=body, timeout=30) as response:
+        assert response.headers["content-type"].startswith("text/event-stream")
+        kind = None
+        for line in response.iter_lines():
+            if line.startswith("event: "):
+                kind = line[7:]
+            elif line.startswith("data: "):
+                events.append((kind, json.loads(line[6:])))
+    kinds = [kind for kind, _ in events]
+    assert kinds[-1] == "done"
+    assert set(kinds[:-1]) == {"better"}
+    costs = [answer["cost"] for _, answer in events]
+    assert all(one > other for one, other in itertools.pairwise(costs[:-1]))
+    assert costs[-1] == min(costs)
+    refused = post(server, "/solve/stream", {"coords": []})
+    assert refused.status_code == 422, "what is wrong is told before a stream begins"
+
+
+@pytest.mark.parametrize("path", ["/solve", "/solve/stream"])
+def test_a_client_that_goes_away_stops_its_search(server, path):
+    before = server.metric("routelearn_cancelled_total")
+    try:
+        with httpx.stream(
+            "POST", server.url + path, json={"coords": many(300), "seconds": 30}, timeout=httpx.Timeout(1.0)
+        ) as response:
+            for _ in response.iter_bytes():
+                break
+    except httpx.ReadTimeout:
+        pass
+    end = time.monotonic() + 8
+    while time.monotonic() < end:
+        workers = httpx.get(f"{server.url}/healthz").json()["workers"]
+        if server.metric("routelearn_cancelled_total") > before and workers["long"]["busy"] == 0:
+            return
+        time.sleep(0.1)
+    raise AssertionError("the search goes on")
+
+
+def test_files_are_read_with_the_words_of_the_command_line(server):
+    from routelearn.data import csv_file
+
+    text = "x,y\n1,2\n3,four\n"
+    told = post(server, "/stops", {"name": "stops.csv", "text": text}).json()["error"]
+    with pytest.raises(ValueError, match="line 3") as error:
+        csv_file.parse(text, "stops.csv")
+    assert told == str(error.value)
+    vrp = (
+        "NAME: t\nTYPE: CVRP\nDIMENSION: 3\nEDGE_WEIGHT_TYPE: EUC_2D\nCAPACITY: 9\nNODE_COORD_SECTION\n1 0 0\n2 3 4\n"
+        "3 6 8\nDEMAND_SECTION\n1 0\n2 4\n3 5\nDEPOT_SECTION\n1\n-1\nEOF\n"
+    )
+    fields = post(server, "/stops", {"name": "t.vrp", "text": vrp}).json()
+    assert post(server, "/solve", fields | {"seconds": 0.1}).json()["cost"] == 20
+
+
+def test_large_and_long_requests_do_not_hold_up_small_ones(server):
+    threads = [
+        threading.Thread(target=post, args=(server, "/solve", {"coords": many(500), "seconds": 3})) for _ in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.3)
+    began = time.monotonic()
+    assert post(server, "/solve", {"coords": SQUARE, "seconds": 0}).status_code == 200
+    assert post(server, "/solve", {"coords": SQUARE, "seconds": 0.1}).status_code == 200
+    spent = time.monotonic() - began
+    for thread in threads:
+        thread.join()
+    assert spent < 3
+
+
+@pytest.mark.slow
+def test_a_killed_worker_is_replaced_and_every_request_answered(new_server):
+    server = new_server()
+    stop, statuses = threading.Event(), []
+
+    def ask(seconds):
+        while not stop.is_set():
+            statuses.append(post(server, "/solve", {"coords": many(20), "seconds": seconds}).status_code)
+
+    threads = [threading.Thread(target=ask, args=(s,)) for s in (0, 0, 0, 0.2, 2)]
+    for thread in threads:
+        thread.start()
+    time.sleep(1)
+    workers = server.worker_pids()
+    for pid in workers:
+        os.kill(pid, signal.SIGKILL)
+    time.sleep(1)
+    stop.set()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive(), "a request was lost"
+    assert set(statuses) <= {200, 503}
+    assert statuses.count(200) > 5
+    server.wait()
+    assert server.metric("routelearn_worker_deaths_total") == len(workers)
+
+
+@pytest.mark.slow
+def test_sigterm_finishes_what_is_in_flight(new_server):
+    server = new_server("--grace", 10)
+    answers = []
+    thread = threading.Thread(
+        target=lambda: answers.append(post(server, "/solve", {"coords": many(100), "seconds": 2}).status_code)
+    )
+    thread.start()
+    time.sleep(0.7)
+    workers = server.worker_pids()
+    os.kill(server.process.pid, signal.SIGTERM)
+    thread.join(20)
+    assert answers == [200]
+    server.process.wait(10)
+    time.sleep(0.2)
+    assert not any(os.path.exists(f"/proc/{pid}") for pid in workers), "no worker is left behind"
+
+
+# -------------------------------------------------------------------------------------------- any body
+
+numbers = st.one_of(
+    st.floats(-10, 10), st.integers(-5, 5), st.sampled_from([1e300, -1e-300, 10**30, 0]), st.none(), st.text(max_size=3)
+)
+scalars = st.one_of(numbers, st.booleans())
+columns = st.one_of(st.lists(numbers, max_size=6), scalars)
+places = st.one_of(
+    st.lists(st.lists(st.floats(-5, 5), min_size=2, max_size=2), max_size=6),
+    st.lists(st.lists(numbers, max_size=3), max_size=6),
+    scalars,
+)
+VALID = [
+    {"coords": SQUARE},
+    {"latlon": SQUARE, "ids": list("abcde")},
+    {"matrix": [[abs(i - j) for j in range(4)] for i in range(4)]},
+    {"coords": SQUARE, "demand": [0, 1, 2, 3, 4], "capacity": 5},
+    {"coords": SQUARE, "prize": [0, 1, 2, 3, 4], "max_length": 2},
+    {"coords": SQUARE, "prize": [0, 1, 2, 3, 4], "penalty": [0, 1, 1, 1, 1], "min_prize": 3},
+]
+wild = st.fixed_dictionaries(
+    {"seconds": st.sampled_from([0, 0, 0, 0.01, -1, "x", None, 1e9])},
+    optional={
+        "coords": places, "latlon": places, "matrix": places, "demand": columns, "prize": columns, "penalty": columns,
+        "real_prize": columns, "capacity": scalars, "max_length": scalars, "min_prize": scalars,
+        "ids": st.one_of(st.lists(st.one_of(st.text(max_size=3), st.integers()), max_size=6), scalars),
+        "depot": scalars, "problem": st.one_of(st.sampled_from(sorted(PROBLEMS)), st.text(max_size=5)), "seed": scalars,
+        "policy": scalars,
+        "decode": st.sampled_from(["greedy", "sample:2", "beam:2", "augment:8", "", "sample:0", None]),
+        "solver": st.sampled_from([None, None, "savings", "nearest-neighbour", "x"]), "unknown": scalars,
+    },
+)  # fmt: skip
+
+tame = st.builds(
+    lambda valid, body, kept: valid | {"seconds": 0} | {name: body[name] for name in list(body)[1 : kept + 1]},
+    st.sampled_from(VALID), wild, st.integers(0, 2),
+)  # fmt: skip
+bodies = st.one_of(wild, tame)
+
+
+def only_2xx_and_4xx(server, examples):
+    client = httpx.Client(base_url=server.url, timeout=60)
+    seen = {}
+
+    @settings(
+        max_examples=examples, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+    )
+    @given(bodies, st.sampled_from(["/solve", "/solve", "/solve/stream", "/solve/batch"]))
+    def ask(body, path):
+        if path == "/solve/batch":
+            options = ("seconds", "problem", "seed", "policy", "decode", "solver")
+            instance = {name: value for name, value in body.items() if name not in options}
+            body = {name: value for name, value in body.items() if name in options} | {"instances": [instance] * 2}
+        response = client.post(path, content=json.dumps(body), headers={"content-type": "application/json"})
+        assert 200 <= response.status_code < 300 or 400 <= response.status_code < 500, (response.text, body)
+        seen[response.status_code // 100] = seen.get(response.status_code // 100, 0) + 1
+        if response.status_code >= 400:
+            assert response.json()["error"]
+
+    ask()
+    assert set(seen) == {2, 4}, "both kinds were met"
+
+
+def test_any_body_is_answered_or_refused(server):
+    only_2xx_and_4xx(server, 250)
+
+
+@pytest.mark.slow
+def test_ten_thousand_bodies_are_answered_or_refused(server):
+    only_2xx_and_4xx(server, 10_000)

@@ -14,10 +14,11 @@ from routelearn import policies
 from routelearn.commands.evaluate import paired_gap, read_costs
 from routelearn.data import generate, npz, read_instances
 from routelearn.errors import InputError
-from routelearn.evaluate import Evaluation, count_infeasible, evaluate
+from routelearn.evaluate import Evaluation, evaluate
 from routelearn.policies.base import shape_of
 from routelearn.problems import NumpyRng, get
 from routelearn.problems.base import take, to_single
+from routelearn.referee import judge
 
 CPU = torch.device("cpu")
 BATCH = 6
@@ -129,9 +130,9 @@ def test_one_bad_tour_among_many_is_one():
     problem = get("tsp")
     x = to_single(problem.sample(NumpyRng(5), 3, 5))
     tours = torch.arange(5).expand(3, 1, 5).clone()
-    assert count_infeasible(problem, x, tours) == 0
+    assert int(judge(problem, x, tours).isnan().sum()) == 0
     tours[1, 0, 0] = 4
-    assert count_infeasible(problem, x, tours) == 1
+    assert judge(problem, x, tours).isnan().tolist() == [False, True, False]
 
 
 # -------------------------------------------------------------------------------------------------- gaps

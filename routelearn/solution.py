@@ -17,12 +17,25 @@ from routelearn.data.files import STDIN
 from routelearn.data.stops import Stops
 from routelearn.errors import InputError
 from routelearn.problems import get
-from routelearn.solving.board import Event
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PICTURES = (".png", ".svg", ".pdf", ".html")
+
+
+# What may find a solution: the policy alone, a constructive heuristic, local search and metaheuristic, or the
+# policy rebuilding a part of the best one. "given": the solution that `improve` starts from.
+SOURCES = ("policy", "heuristic", "search", "rebuild", "given")
+
+
+@dataclass(frozen=True)
+class Event:
+    """A new best solution."""
+
+    seconds: float  # since the search began
+    cost: float
+    by: str  # one of SOURCES
 
 
 @dataclass(frozen=True)

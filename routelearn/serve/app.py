@@ -237,6 +237,8 @@ def _add_solving(app: FastAPI, service: Service) -> None:
             [answer] = await service.answered(request, service.submit(request, "batch", fields))
             return _response(*answer)
         shared = {name: value for name, value in fields.items() if name != "instances"}
+        service.rollouts(shared)  # the limit is on the seconds of all of them
+        shared["seconds"] /= count
         jobs: list[Job] = []
         try:
             for one in fields["instances"]:

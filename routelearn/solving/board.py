@@ -5,24 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from torch import Tensor
 
-# What may find a solution: the policy alone, a constructive heuristic, local search and metaheuristic, or the
-# policy rebuilding a part of the best one. "given": the solution that `improve` starts from.
-SOURCES = ("policy", "heuristic", "search", "rebuild", "given")
+from routelearn.solution import Event
 
 ROUNDING = 1e-9  # of the cost
-
-
-@dataclass(frozen=True)
-class Event:
-    """A new best solution."""
-
-    seconds: float  # since the search began
-    cost: float
-    by: str  # one of SOURCES
 
 
 Watch = Callable[[Event], None]

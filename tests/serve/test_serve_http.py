@@ -156,6 +156,9 @@ def test_a_batch_is_answered_in_order_and_fails_as_a_whole(server):
     for seconds in (0, 0.5):
         answers = post(server, "/solve/batch", {"instances": instances, "seconds": seconds}).json()["answers"]
         assert [len(answer["layout"]) for answer in answers] == [5, 9, 5]
+    by_solver = {"instances": instances, "seconds": 0.3, "solver": "farthest-insertion"}
+    answers = post(server, "/solve/batch", by_solver).json()["answers"]
+    assert [answer["history"][0]["by"] for answer in answers] == ["farthest-insertion"] * 3
     bad = post(server, "/solve/batch", {"instances": [*instances, {"coords": SQUARE, "depot": 9}], "seconds": 0})
     assert bad.status_code == 422
     assert bad.json()["field"] == "instances.3.depot"

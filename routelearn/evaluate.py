@@ -62,6 +62,14 @@ class Evaluation:
         }
 
 
+def parse(text: str) -> tuple[decoding.Strategy, bool]:
+    """A decoding strategy, and whether local search follows it: `augment:8+improve`."""
+    base, plus, last = text.rpartition("+")
+    if last.strip() == "improve":
+        return decoding.parse(base if plus else "greedy"), True
+    return decoding.parse(text), False
+
+
 def evaluate(
     problem: Problem,
     policy: Any,
@@ -78,7 +86,7 @@ def evaluate(
 
     On a GPU, or where there is enough work, encoder and step are compiled first.
     """
-    parsed = decoding.parse(strategy)
+    parsed, improved = parse(strategy)
     policy = policy.to(device).eval()
     precision = resolve_precision(precision, device)
     work = x.xy.shape[0] * parsed.augment
@@ -95,8 +103,12 @@ def evaluate(
     )
     if device.type == "cuda":
         torch.cuda.synchronize(device)
-    seconds = time.perf_counter() - started
     tours = decoded.tour.cpu()
+    if improved:
+        from routelearn.improve import improve
+
+        tours = improve(problem, x, tours, seconds=None)
+    seconds = time.perf_counter() - started
     valid = judge(problem, x, tours)
     costs = problem.cost(double(x), tours)[:, 0]  # of rule breakers too: `infeasible` counts them
     return Evaluation(tours, costs, int(valid.isnan().sum()), seconds, strategy, str(device))

@@ -250,3 +250,14 @@ def test_compiled_and_plain_evaluation_agree():
     x = to_single(problem.sample(NumpyRng(5), 64, 8))
     plain, fast = (evaluate(problem, policy, x, device=CPU, compile=compile).costs for compile in (False, True))
     torch.testing.assert_close(fast, plain)
+
+
+def test_local_search_after_decoding_never_makes_it_worse():
+    problem = get("tsp")
+    x = take(to_single(problem.sample(NumpyRng(1), 20, 12)), slice(0, 20))
+    policy = small_policy(problem)
+    plain = evaluate(problem, policy, x, "greedy", device=CPU)
+    better = evaluate(problem, policy, x, "greedy+improve", device=CPU)
+    assert better.infeasible == 0
+    assert (better.costs <= plain.costs + 1e-6).all()
+    assert better.mean < plain.mean

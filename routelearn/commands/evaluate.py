@@ -13,7 +13,8 @@ def evaluate(
     data: Path = typer.Argument(help="Instances: .npz of ours, or .pkl of the paper's authors (then give --problem)."),
     model: str | None = typer.Option(None, help="Model file, or the name of a shipped one. [default: the shipped one]"),
     decode: str = typer.Option(
-        "greedy", help="greedy, sample:1280, sample:1280@0.8, multistart:50, augment:8, beam:10, or products with +."
+        "greedy",
+        help="greedy, sample:1280, sample:1280@0.8, multistart:50, augment:8, beam:10, +improve; join by +.",
     ),
     solver: str | None = typer.Option(None, help="A classical solver instead of a model; see `routelearn solvers`."),
     seconds: float = typer.Option(1.0, help="Seconds an instance for a solver."),
@@ -75,10 +76,15 @@ def run_policy(
     from routelearn.config import PRECISIONS
     from routelearn.errors import InputError
     from routelearn.evaluate import evaluate as judge
+    from routelearn.evaluate import parse
     from routelearn.models import load_model
 
-    parsed = decoding.parse(decode)
+    parsed, improved = parse(decode)
     decoding.refuse_hindsight(problem, parsed)
+    if improved and problem.reveals_on_visit:
+        raise InputError(
+            f"{decode!r} changes a tour after its prizes were revealed, which is hindsight; leave +improve out"
+        )
     if precision not in PRECISIONS:
         raise InputError(f"unknown precision {precision!r}; the choices are {', '.join(PRECISIONS)}")
     where = best_device(device)

@@ -15,9 +15,14 @@ LARGEST_WHOLE = 10**12  # sums over a million nodes stay far inside 64 bits
 _PROBE = 5  # customers of the sample that shows what an instance looks like; unlike any other axis
 
 
+_templates: dict[str, Any] = {}
+
+
 def template(problem: Problem) -> Any:
-    """One small instance: its fields, which of them are whole numbers, and their axes."""
-    return problem.sample(NumpyRng(0), 1, _PROBE)
+    """One small instance: its fields, which of them are whole numbers, and their axes. Made once for each problem."""
+    if problem.name not in _templates:
+        _templates[problem.name] = problem.sample(NumpyRng(0), 1, _PROBE)
+    return _templates[problem.name]
 
 
 def assemble(problem: Problem, arrays: Mapping[str, np.ndarray], source: str, dtype: Any = np.float32) -> Any:

@@ -178,7 +178,7 @@ class RoutesEngine:
         self.descent_left = self.DESCENT * len(self.served)
 
     def descend(self, work: int) -> bool:
-        if not self.now.tails.any():
+        if not self.now.tails.any() and len(self.served) == len(self.demand) - 1:  # it walks every customer
             before = self.real[0]
             done = self._local_search(work)
             if not (done and self.split) or self.real[0] < before - self.graph.epsilon:

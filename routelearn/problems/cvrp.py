@@ -144,13 +144,15 @@ class CVRP:
     def check(self, x: Instance, tour: Tensor) -> None:
         check_shape(x, tour)
         check_once(visits(tour, x.demand.shape[1]), required=True)
-        load = torch.zeros(tour.shape[:2], dtype=x.demand.dtype, device=tour.device)
-        for t in range(tour.shape[2]):
-            load = torch.where(tour[..., t] == 0, 0, load + pick(x.demand, tour[..., t]))
-            refuse(
-                load > x.capacity[:, None],
-                lambda b, s, load=load, t=t: (
-                    f"the route loads {int(load[b, s])} at step {t} (node {int(tour[b, s, t])}); "
-                    f"the capacity is {int(x.capacity[b])}"
-                ),
-            )
+        route = (tour == 0).cumsum(-1)  # which route each step belongs to
+        demand = x.demand.gather(1, tour.flatten(1)).view(tour.shape)
+        load = torch.zeros((*tour.shape[:2], tour.shape[2] + 1), dtype=demand.dtype, device=tour.device)
+        load = load.scatter_add(-1, route, demand)
+        over = load > x.capacity[:, None, None]
+        refuse(
+            over.any(-1),
+            lambda b, s: (
+                f"route {int(over[b, s].nonzero()[0]) + 1} loads {int(load[b, s][over[b, s]][0])}; "
+                f"the capacity is {int(x.capacity[b])}"
+            ),
+        )

@@ -268,7 +268,7 @@ def _add_solving(app: FastAPI, service: Service) -> None:
         [answer] = await service.answered(request, service.submit(request, "think", body.model_dump()))
         return _response(*answer)
 
-    @post("/stops", s.Instance)
+    @post("/stops", s.Problem)
     async def stops(request: Request, body: s.FileRequest) -> Response:
         """A file of stops (CSV, JSON, GeoJSON, TSPLIB, CVRPLIB) as the fields of a request."""
         [answer] = await service.answered(request, service.submit(request, "stops", body.model_dump()))
@@ -276,7 +276,7 @@ def _add_solving(app: FastAPI, service: Service) -> None:
 
 
 def _add_reading(app: FastAPI, service: Service) -> None:
-    @app.get("/random", response_model=s.SolveRequest, response_model_exclude_none=True, responses=READ_ONLY)
+    @app.get("/random", response_model=s.Problem, response_model_exclude_none=True, responses=READ_ONLY)
     async def random(
         problem: Annotated[str, Query(max_length=40)] = "tsp",
         n: Annotated[int, Query(ge=2)] = 20,

@@ -62,6 +62,12 @@ class ThinkRequest(Instance):
     model_config = ConfigDict(json_schema_extra={"examples": [{"coords": SQUARE}]})
 
 
+class Problem(Instance):
+    """An instance that may say which problem it is."""
+
+    problem: str | None = None
+
+
 class BatchRequest(Options):
     instances: list[Instance] = Field(min_length=1)
     seconds: float = Field(0.0, ge=0, description="search time for all of them together; 0: constructions")
@@ -114,10 +120,6 @@ class Answer(BaseModel):
 
 class Answers(BaseModel):
     answers: list[Answer]
-
-
-class Update(Answer):
-    """One event of the stream; `event` is "better" until the last one, "done"."""
 
 
 class Step(BaseModel):

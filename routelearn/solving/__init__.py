@@ -15,7 +15,7 @@ from routelearn.data.stops import Stops
 from routelearn.errors import InputError
 from routelearn.model_file import Model
 from routelearn.solution import Solution, make_solution
-from routelearn.solving.anytime import anytime
+from routelearn.solving.anytime import anytime, one_torch_thread
 from routelearn.solving.arguments import stops_of
 from routelearn.solving.board import Board, Event, Watch
 from routelearn.solving.guide import Guide
@@ -142,8 +142,11 @@ def search(
     elif seconds > 0:
         deadline = board.began + seconds - reserve(x)
         anytime(problem, x, board, deadline=deadline, guide=guide, given=given, seed=seed, threads=threads)
-    elif guide is not None and (built := guide.greedy()) is not None:
-        board.submit(*built, "policy")
+    elif guide is not None:
+        with one_torch_thread():  # tensors so small that threads only wait for each other
+            built = guide.greedy()
+        if built is not None:
+            board.submit(*built, "policy")
     if board.tour is None:
         online = problem.reveals_on_visit
         tour = travel(problem, x, deadline=board.began, seed=seed) if online else heuristic(problem, x, seed)

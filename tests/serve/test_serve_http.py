@@ -217,6 +217,7 @@ def test_a_client_that_goes_away_stops_its_search(server, path):
 
 def test_files_are_read_with_the_words_of_the_command_line(server):
     from routelearn.data import csv_file
+    from routelearn.serve.schemas import Problem
 
     text = "x,y\n1,2\n3,four\n"
     told = post(server, "/stops", {"name": "stops.csv", "text": text}).json()["error"]
@@ -228,6 +229,7 @@ def test_files_are_read_with_the_words_of_the_command_line(server):
         "3 6 8\nDEMAND_SECTION\n1 0\n2 4\n3 5\nDEPOT_SECTION\n1\n-1\nEOF\n"
     )
     fields = post(server, "/stops", {"name": "t.vrp", "text": vrp}).json()
+    Problem.model_validate(fields)
     assert post(server, "/solve", fields | {"seconds": 0.1}).json()["cost"] == 20
 
 

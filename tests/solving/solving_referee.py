@@ -99,7 +99,7 @@ def random_case(problem: str, customers: int, rng: np.random.Generator, places: 
     legs = case.legs()
     typical = float(legs.mean()) or 1.0
     if problem in ("cvrp", "sdvrp"):
-        case.demand = np.append(0, rng.integers(1 if problem == "sdvrp" else 0, 10, customers)).astype(float)
+        case.demand = np.append(0, rng.integers(0, 10, customers)).astype(float)
         case.capacity = float(max(12, rng.integers(12, 40)) if problem == "cvrp" else rng.integers(4, 30))
     if problem.startswith("op-"):
         case.prize = None if problem == "op-const" else np.append(0, rng.integers(1, 100, customers) / 10)

@@ -36,7 +36,7 @@ def valid_cases(draw: st.DrawFn) -> Case:
         return np.array([0.0, *draw(st.lists(values, min_size=count - 1, max_size=count - 1))])
 
     if name in ("cvrp", "sdvrp"):
-        case.demand = column(amounts if name == "cvrp" else amounts.filter(bool))
+        case.demand = column(amounts)
         case.capacity = (
             draw(st.sampled_from([9.0, 10.5, 30.0])) if name == "cvrp" else draw(st.sampled_from([0.5, 4.0]))
         )

@@ -1,0 +1,146 @@
+"""The pool of workers, with stand-ins for the processes: turns, deaths, and jobs that are to blame for them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from routelearn.errors import InputError
+from routelearn.serve import workers
+from routelearn.serve.limits import Limits, Refused
+from routelearn.serve.metrics import Metrics
+
+
+class StandIn:
+    """A worker that does nothing by itself: the test speaks for it."""
+
+    def __init__(self, lane, limits, hear):
+        self.lane, self.ready, self.busy, self.dead, self.jobs = lane, False, False, False, {}
+        self.told, self.hear = [], hear
+        self.out = SimpleNamespace(shutdown=lambda wait: None)
+        self.pipe = SimpleNamespace(close=lambda: None)
+        self.process = SimpleNamespace(pid=0, kill=lambda: self.says("died"), join=lambda _: None)
+
+    def tell(self, kind, content=None):
+        self.told.append((kind, content))
+
+    def says(self, *message):
+        self.hear(self, message)
+
+
+def with_pool(story, monkeypatch, **counts):
+    """Run the story, an async function of the pool, with stand-ins that are ready."""
+    monkeypatch.setattr(workers, "Process", StandIn)
+
+    async def scene():
+        pool = workers.Pool(Limits(queue=4), counts or {"long": 1}, Metrics())
+        pool.start()
+        for worker in [one for lane in pool.workers.values() for one in lane]:
+            worker.says("ready")
+        await story(pool)
+        await pool.close()
+
+    asyncio.run(scene())
+
+
+async def replaced(pool, lane="long"):
+    """The next worker of the lane, ready."""
+    for _ in range(50):
+        await asyncio.sleep(0.01)
+        if pool.workers[lane]:
+            pool.workers[lane][0].says("ready")
+            return pool.workers[lane][0]
+    raise AssertionError("nobody took the place of the dead")
+
+
+def test_a_job_whose_worker_died_is_given_to_the_next_and_answered(monkeypatch):
+    async def story(pool):
+        job = pool.submit("long", "solve", {"seconds": 1}, "a")
+        [worker] = pool.workers["long"]
+        worker.says("died")
+        second = await replaced(pool)
+        assert second.told == [("jobs", [(job.number, "solve", {"seconds": 1})])]
+        second.says("done", job.number, 200, b"{}")
+        assert await job.answer == (200, b"{}")
+
+    with_pool(story, monkeypatch)
+
+
+def test_a_job_that_kills_two_workers_is_answered_503_and_the_next_one_served(monkeypatch):
+    async def story(pool):
+        job, other = (pool.submit("long", "solve", {"seconds": 1}, "a") for _ in range(2))
+        pool.workers["long"][0].says("died")
+        (await replaced(pool)).says("died")
+        status, body = await job.answer
+        assert status == 503
+        assert "died twice" in json.loads(body)["error"]
+        third = await replaced(pool)
+        assert third.told[-1][1][0][0] == other.number
+
+    with_pool(story, monkeypatch)
+
+
+def test_a_worker_that_dies_before_it_is_ready_is_started_again_after_a_pause(monkeypatch):
+    async def story(pool):
+        worker = StandIn("long", None, pool._hear)
+        pool.workers["long"] = [worker]
+        worker.says("died")
+        await asyncio.sleep(0.05)
+        assert pool.workers["long"] == [], "no storm of processes"
+
+    with_pool(story, monkeypatch)
+
+
+def test_who_leaves_takes_a_waiting_job_along_and_stops_a_running_one(monkeypatch):
+    async def story(pool):
+        running, waiting = (pool.submit("long", "solve", {"seconds": 1}, "a") for _ in range(2))
+        pool.cancel(waiting)
+        assert pool.queues["long"].size == 0
+        pool.cancel(running)
+        assert pool.workers["long"][0].told[-1] == ("cancel", running.number)
+
+    with_pool(story, monkeypatch)
+
+
+def test_jobs_that_wait_are_handed_over_together_where_batches_are_made(monkeypatch):
+    async def story(pool):
+        first, *others = (pool.submit("construct", "solve", {}, "a") for _ in range(4))
+        [worker] = pool.workers["construct"]
+        assert [job[0] for job in worker.told[-1][1]] == [first.number], "a lone request waits for nothing"
+        worker.says("done", first.number, 200, b"{}")
+        worker.says("idle")
+        assert [job[0] for job in worker.told[-1][1]] == [job.number for job in others]
+
+    with_pool(story, monkeypatch, construct=1)
+
+
+def test_what_still_waits_at_the_end_is_answered(monkeypatch):
+    jobs = []
+
+    async def story(pool):
+        jobs.extend(pool.submit("long", "solve", {"seconds": 1}, "a") for _ in range(3))
+
+    with_pool(story, monkeypatch)
+    assert [job.answer.result()[0] for job in jobs] == [503] * 3
+
+
+def test_a_full_lane_refuses(monkeypatch):
+    async def story(pool):
+        for _ in range(5):  # one runs, four wait
+            pool.submit("long", "solve", {"seconds": 1}, "a")
+        with pytest.raises(Refused, match="the limit queue is 4"):
+            pool.submit("long", "solve", {"seconds": 1}, "a")
+
+    with_pool(story, monkeypatch)
+
+
+def test_the_command_says_what_to_install(monkeypatch):
+    from routelearn.cli import command
+
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with pytest.raises(InputError, match=r"pip install 'routelearn\[serve\]'"):
+        command("serve").main(args=[], standalone_mode=False)

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 # Training for real takes minutes on a GPU, so the last word is that of these flags.
 SHORT = ["--device", "cpu", "--width", "32", "--heads", "2", "--layers", "1", "--epochs", "1", "--epoch-steps", "2"]
 SHORT += ["--batch", "4", "--validation-instances", "8", "--evaluation-instances", "8"]
-UNBOUNDED = {"reproduce"}  # whole tables: parsed here, run by their own tests
+UNBOUNDED = {"reproduce", "serve"}  # whole tables, a server: parsed here, run by their own tests
 
 
 def readme_commands():

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from routelearn.errors import InputError
 from routelearn.policies.base import Policy, Seen, Trajectory, map_seen
+from routelearn.policies.cpu_kernels import stepping
 from routelearn.problems.base import Problem
 
 Select = Callable[[Tensor], Tensor]  # logits [B, S, N] -> nodes [B, S]
@@ -108,13 +109,14 @@ def rollout(
     actions: list[Tensor] = []
     record_seen: list[Seen] = []
     total = x.xy.new_zeros(live.last.shape)
-    for t in range(steps):
-        forced = prefix[:, :, t] if prefix is not None and t < given else None
-        live, action, log_prob, seen = step(problem, policy, cache, x, live, select, forced)
-        actions.append(action)
-        total = total + (log_prob if forced is None else torch.where(forced < 0, log_prob, 0.0))
-        if record:
-            record_seen.append(seen)
+    with stepping(x.xy.device, live.last.shape[1]):
+        for t in range(steps):
+            forced = prefix[:, :, t] if prefix is not None and t < given else None
+            live, action, log_prob, seen = step(problem, policy, cache, x, live, select, forced)
+            actions.append(action)
+            total = total + (log_prob if forced is None else torch.where(forced < 0, log_prob, 0.0))
+            if record:
+                record_seen.append(seen)
     tour = torch.stack(actions, 2)
     trajectory = None
     if record:

@@ -6,6 +6,8 @@ mathematics as `AttentionPolicy.logits`, in float32.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +23,26 @@ if TYPE_CHECKING:
 FEW = 8  # solutions an instance from which matrix products are faster
 WORTH = 16  # queries in a step from which loading compiled code pays, unless `warm_up` has done so already
 _loaded = False
+_threads = 0  # while stepping: how many there are, the library itself being held to one
+
+
+@contextlib.contextmanager
+def stepping(device: torch.device, queries: int) -> Iterator[None]:
+    """Around a loop of steps: the compiled loop gets the processors, not the library's threads.
+
+    These wait for work by spinning, and what is left for the library in a step is too small to share anyway.
+    """
+    global _threads
+    if device.type != "cpu" or queries >= FEW or _threads or torch.get_num_threads() == 1:
+        yield
+        return
+    _threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(_threads)
+        _threads = 0
 
 
 def usable(cache: Cache, seen: Seen) -> bool:
@@ -46,7 +68,7 @@ def logits(cache: Cache, seen: Seen, clip: float) -> Tensor:
     extra = seen.scalars.new_zeros((0, 0, 0, 0)) if seen.step_features is None else seen.step_features
     rest = (*cache[3:], *seen[:3], extra, out)
     arguments = (heads, *_columns(cache), *(part.contiguous().numpy() for part in rest), np.float32(clip))
-    threads = min(torch.get_num_threads(), batch)
+    threads = min(_threads or torch.get_num_threads(), batch)
     if threads > 1 and batch * queries >= 4 * WORTH:
         list(_pool(threads).map(lambda rows: decode_rows(*rows, *arguments), _shares(batch, threads)))
     else:

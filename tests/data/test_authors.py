@@ -99,7 +99,7 @@ def test_a_memo_bomb_is_refused_at_once(tmp_path):
     start = time.perf_counter()
     with pytest.raises(InputError, match="GET, one object used twice; only lists"):
         authors.load(tmp_path / "set.pkl", "tsp")
-    assert time.perf_counter() - start < 1
+    assert time.perf_counter() - start < 5  # following it would take for ever
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ def test_a_program_that_always_hangs_gives_minus_one_in_time(monkeypatch):
         problem, x = sample(name, rows=2)
         begin = time.perf_counter()
         assert (PROGRAMS[solver][0].SOLVERS[0].solve(problem, x, seconds=0.4) == -1).all()
-        assert time.perf_counter() - begin < 0.4 * 1.05 + 0.2
+        assert time.perf_counter() - begin < 0.4 * 1.05 + 0.2 + 1  # a second more: other tests share the processors
 
 
 def test_an_output_that_is_no_tour_gives_minus_one(tmp_path, monkeypatch):

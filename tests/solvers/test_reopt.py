@@ -126,5 +126,5 @@ def test_plans_share_the_time_and_hurry_when_it_is_up(name):
     solved(name, "spctsp", sample("spctsp", 1, 5))  # compiled
     begin = time.perf_counter()
     tour = run(solvers.get(name), SPCTSP, x, seconds=0.2)
-    assert time.perf_counter() - begin < 2.0
+    assert time.perf_counter() - begin < 4
     SPCTSP.check(x, tour)

@@ -50,7 +50,7 @@ def test_a_hang_ends_in_time_and_harms_no_other_instance():
     solve(misbehaving.well)
     begin = time.perf_counter()
     tours = solve(misbehaving.hangs_on_second, rows=3, seconds=1.0)
-    assert time.perf_counter() - begin < 1.05 + 0.2 + 1.5  # the hang, and the start of a new worker
+    assert time.perf_counter() - begin < 1.05 + 0.2 + 4  # the hang, the start of a new worker, and a busy machine
     assert (tours[1] == -1).all()
     assert tours[0].tolist() == tours[2].tolist() == [list(range(6))]
 
@@ -59,7 +59,7 @@ def test_what_was_found_before_the_time_was_up_is_kept():
     solve(misbehaving.well)
     begin = time.perf_counter()
     assert solve(misbehaving.hangs_after_first_answer).tolist() == [[list(range(6))]]
-    assert time.perf_counter() - begin < 0.5 * 1.05 + 0.2 + 0.1
+    assert time.perf_counter() - begin < 0.5 * 1.05 + 0.2 + 1  # a second more: other tests share the processors
 
 
 def test_what_a_solver_prints_does_not_mix_with_its_answers(capfd):

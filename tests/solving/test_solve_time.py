@@ -13,21 +13,17 @@ from solving_referee import judge, random_case
 
 from routelearn.problems import PROBLEMS
 from routelearn.solving import solve
-from routelearn.solving.anytime import cores
 
-pytestmark = pytest.mark.slow
-
-
-def busy() -> bool:
-    """Whether others use the processors, so that no wall clock tells anything."""
-    return os.getloadavg()[0] > 0.6 * cores()
+# Beside other tests a wall clock tells nothing, so these run alone: ROUTELEARN_TIMINGS=1 pytest -n 0 FILE
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif("ROUTELEARN_TIMINGS" not in os.environ, reason="set ROUTELEARN_TIMINGS=1 on an idle machine"),
+]
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("seconds", [0.1, 1.0])
 def test_time_limits_are_kept(name: str, seconds: float) -> None:
-    if busy():
-        pytest.skip("the machine is busy with something else")
     rng = np.random.default_rng(3)
     solve(**random_case(name, 10, rng).arguments(), seconds=0.05)
     for customers in (10, 100, 500, 2000):
@@ -40,8 +36,6 @@ def test_time_limits_are_kept(name: str, seconds: float) -> None:
 
 
 def test_the_policy_answers_within_three_seconds_of_the_start() -> None:
-    if busy():
-        pytest.skip("the machine is busy with something else")
     rows = "\n".join(f"{x},{y}" for x, y in np.random.default_rng(0).random((50, 2)))
     command = [sys.executable, "-m", "routelearn", "solve", "-", "--seconds", "0"]
     began = time.perf_counter()

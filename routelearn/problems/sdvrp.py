@@ -7,7 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from routelearn.problems.base import Context, Rng, check_shape, closed_length, from_depot, is_node, pick, refuse
+from routelearn.errors import Infeasible
+from routelearn.problems.base import Context, Rng, check_shape, closed_length, from_depot, is_node
 from routelearn.problems.cvrp import Instance, sample_demands, validate_demands
 
 
@@ -82,21 +83,21 @@ class SDVRP:
         return closed_length(x, from_depot(tour))
 
     def check(self, x: Instance, tour: Tensor) -> None:
+        """Row by row and step by step in plain numbers: what a visit delivers depends on all before it."""
         check_shape(x, tour)
-        room = x.capacity[:, None].expand(tour.shape[:2])
-        owed = x.demand[:, None].expand(*tour.shape[:2], -1).clone()
-        for t in range(tour.shape[2]):
-            node = tour[..., t]
-            now = owed.gather(-1, node[..., None])[..., 0]
-            delivered = torch.minimum(now, room)
-            idle = (node != 0) & (delivered == 0) & (pick(x.demand, node) > 0)
-            refuse(idle, lambda b, s, t=t, node=node: f"nothing is delivered at step {t} (node {int(node[b, s])})")
-            room = torch.where(node == 0, x.capacity[:, None], room - delivered)
-            owed.scatter_add_(-1, node[..., None], -delivered[..., None])
-        short = owed > 0
-        refuse(
-            short.any(-1),
-            lambda b, s: (
-                f"node {int(short[b, s].nonzero()[0])} is still owed {int(owed[b, s][short[b, s]][0])} of its demand"
-            ),
-        )
+        demands, capacities = x.demand.tolist(), x.capacity.tolist()
+        for row, solutions in enumerate(tour.tolist()):
+            for solution, steps in enumerate(solutions):
+                owed, room = demands[row].copy(), capacities[row]
+                for t, node in enumerate(steps):
+                    if node == 0:
+                        room = capacities[row]
+                        continue
+                    delivered = min(owed[node], room)
+                    if delivered == 0 and demands[row][node] > 0:
+                        raise Infeasible(row, f"nothing is delivered at step {t} (node {node})", solution)
+                    owed[node] -= delivered
+                    room -= delivered
+                short = next((node for node, amount in enumerate(owed) if amount > 0), None)
+                if short is not None:
+                    raise Infeasible(row, f"node {short} is still owed {owed[short]} of its demand", solution)

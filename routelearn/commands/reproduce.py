@@ -42,7 +42,7 @@ def reproduce(
 ) -> None:
     """Make a table (text, Markdown, CSV, LaTeX) or the figures (PNG, SVG) of the paper again.
 
-    Results are stored in --out as they come; the same command goes on where it was stopped. On two cores
+    Results are stored in --out as they come; the same command goes on where it was stopped.
     `routelearn reproduce table1 --limit 100` took 34 minutes on two busy cores. table-ablations trains 48 models: use
     a GPU. What cannot be had here (a solver, a model) is listed with the reason.
     """

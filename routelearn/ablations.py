@@ -1,13 +1,17 @@
-"""The paper's table of ablations (appendix B.5): layers, learning rates, baselines and the Pointer Network, trained.
+"""The training runs behind the table of ablations (appendix B.5) and figures 3 and 6, and that table.
 
-Every run has its own folder and is trained once: a stopped table goes on where it was, within a run too. The
-number of instances is spread over the paper's 100 epochs, so that a rate that falls with the epochs falls as far.
+Every run has its own folder and is trained once: a stopped command goes on where it was, within a run too. Runs
+that the repository keeps (docs/runs) are read where the folder of results has none. The number of instances is
+spread over the paper's 100 epochs, so that a rate that falls with the epochs falls as far.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Callable, Sequence
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -19,7 +23,7 @@ from torch import Tensor
 from routelearn import model_file, problems, recipes
 from routelearn.config import TrainConfig
 from routelearn.data import generate
-from routelearn.data.generate import TEST_SEED, VALIDATION_SEED
+from routelearn.data.generate import TEST_SEED
 from routelearn.engine import solve_instances
 from routelearn.errors import InputError
 from routelearn.evaluate import evaluate
@@ -39,17 +43,22 @@ LOW_DECAY, HIGH_CONSTANT = "1e-4 x 0.96^epoch", "1e-3"  # the other two of figur
 RATES = {LOW: (1e-4, "constant"), HIGH: (1e-3, "decay"), LOW_DECAY: (1e-4, "decay"), HIGH_CONSTANT: (1e-3, "constant")}
 POLICIES = {"AM": "attention", "PN": "pointer"}
 BASELINES = {"Exponential": "exponential", "Critic": "critic", "Rollout": "rollout"}
+SHARED_SOLUTIONS = 4  # of an instance, which the shared baseline compares: about the work of the rollout baseline
+BEYOND = {f"Shared, {SHARED_SOLUTIONS} solutions": "shared", "None": "none"}  # of figure 3; the paper has them not
 REFERENCES = ("concorde", "lkh3", "elkai", "scip", "cpsat")  # TSP solvers whose answers count as optimal
 REFERENCE_SECONDS = 60.0
+KEPT = Path(__file__).resolve().parents[1] / "docs" / "runs"  # in a checkout: runs made before
 
 
 @dataclass(frozen=True)
 class Options:
-    """What decides the table."""
+    """What decides the runs and the table."""
 
     instances: int = INSTANCES  # a run
     sizes: tuple[int, ...] = (20,)  # of TSP; layers and baselines are compared at 20, as in the paper
     limit: int = 10_000  # instances of the test set, the validation set and the baseline's test
+    seeds: tuple[int, ...] = SEEDS  # of training
+    minutes: float = 0.0  # for all training of one command; what is not done then is left for the next (0: no limit)
     device: torch.device = field(default_factory=lambda: torch.device("cuda" if torch.cuda.is_available() else "cpu"))
 
     def __post_init__(self) -> None:
@@ -59,6 +68,12 @@ class Options:
             raise InputError(f"sizes are {', '.join(map(str, self.sizes))}; the paper has 20, 50 and 100")
         if not 2 <= self.limit <= 10_000:
             raise InputError(f"a limit of {self.limit} instances; a test set has 2 to 10000")
+        if not self.seeds or not set(self.seeds) <= set(SEEDS):
+            raise InputError(
+                f"seeds are {', '.join(map(str, self.seeds))}; the paper's two runs are 1234 and 1235 here"
+            )
+        if self.minutes < 0:
+            raise InputError(f"{self.minutes:g} minutes of training; it must be 0 (no limit) or more")
 
 
 @dataclass(frozen=True)
@@ -88,6 +103,7 @@ class Run:
             policy=self.policy,
             layers=self.layers,
             baseline=self.baseline,
+            solutions=SHARED_SOLUTIONS if self.baseline == "shared" else 1,
             rate=rate,
             schedule=schedule,
             seed=self.seed,
@@ -113,18 +129,34 @@ def rows(sizes: Sequence[int]) -> dict[str, dict[tuple[str, int], Run]]:
     return table
 
 
-def schedule_runs(n: int) -> list[Run]:
-    """Figure 6: four schedules, two seeds."""
-    return [Run("attention", n, 3, "rollout", rate, seed) for rate in RATES for seed in SEEDS]
+def baseline_runs(seeds: Sequence[int] = SEEDS) -> dict[Run, str]:
+    """Figure 3: models and baselines on TSP20, with their labels; all of the first seed first."""
+    runs = {}
+    for seed in seeds:
+        for title, policy in POLICIES.items():
+            for name, baseline in (BASELINES | BEYOND if policy == "attention" else BASELINES).items():
+                runs[Run(policy, 20, 3, baseline, HIGH, seed)] = f"{title} / {name}"
+    return runs
 
 
-def all_runs(sizes: Sequence[int]) -> list[Run]:
-    """Every run of the table and of figure 6, once."""
-    of_table = [run for runs in rows(sizes).values() for run in runs.values()]
-    return list(dict.fromkeys([*of_table, *(run for n in sizes if n != 100 for run in schedule_runs(n))]))
+def schedule_runs(n: int, seeds: Sequence[int] = SEEDS) -> dict[Run, str]:
+    """Figure 6: four schedules, with their labels; all of the first seed first."""
+    return {Run("attention", n, 3, "rollout", rate, seed): rate for seed in seeds for rate in RATES}
+
+
+def all_runs(sizes: Sequence[int], seeds: Sequence[int] = SEEDS) -> list[Run]:
+    """Every run of the table, once."""
+    runs = dict.fromkeys(run for of_row in rows(sizes).values() for run in of_row.values() if run.seed in seeds)
+    return sorted(runs, key=lambda run: run.seed)
 
 
 # ---------------------------------------------------------------------------------------------- running
+
+
+def optimal_mean(n: int, seed: int, limit: int, out: Path, watch: Watch) -> float | None:
+    """Mean length of optimal tours of the test or validation set; None if no solver for them is usable."""
+    best = optimal_costs(n, seed, limit, out, watch)
+    return None if best is None else float(best[1].mean())
 
 
 def optimal_costs(n: int, seed: int, limit: int, out: Path, watch: Watch) -> tuple[str, Tensor] | None:
@@ -141,56 +173,87 @@ def optimal_costs(n: int, seed: int, limit: int, out: Path, watch: Watch) -> tup
     return None if result.infeasible else (name, result.costs)
 
 
-def finished(folder: Path, config: TrainConfig) -> dict[str, Any] | None:
-    """The result of a run that is done; a folder with a run of other settings is refused."""
+def folder_of(run: Run, out: Path) -> Path:
+    """Where a run is, or is to be: among the results, else kept, else to be made among the results."""
+    own, kept = out / "ablations" / run.folder, KEPT / run.folder
+    return kept if (kept / "config.json").is_file() and not (own / "config.json").is_file() else own
+
+
+def config_of(folder: Path) -> TrainConfig | None:
+    """What the run in that folder was made with, apart from when it was to stop; None if there is no run."""
     described = folder / "config.json"
-    if described.is_file() and TrainConfig.from_dict(json.loads(described.read_text())) != config:
+    if not described.is_file():
+        return None
+    return replace(TrainConfig.from_dict(json.loads(described.read_text())), minutes=0.0)
+
+
+def finished(run: Run, options: Options, out: Path) -> dict[str, Any] | None:
+    """The result of a run that is done with these settings; a kept run of others does not count."""
+    folder, config = folder_of(run, out), run.config(options)
+    if config_of(folder) not in (None, config):
+        if folder.parent == KEPT:
+            return None
         raise InputError(f"{folder}: holds a run with other settings; name another --out or remove it")
     result = folder / "result.json"
     return json.loads(result.read_text()) if result.is_file() else None
 
 
-def complete(
-    run: Run,
-    options: Options,
-    out: Path,
-    optimal: Callable[[int, int], tuple[str, Tensor] | None],
-    report: Callable[[dict[str, Any]], None],
-) -> None:
-    """Train a run to its end, from wherever it stands, and measure it on the test set by greedy decoding.
+def elapsed_of(folder: Path) -> float:
+    """Seconds that the run in that folder has been trained for."""
+    metrics = folder / "metrics.jsonl"
+    for line in reversed(metrics.read_text().splitlines() if metrics.is_file() else []):
+        with contextlib.suppress(ValueError):  # a killed run may end in half a line
+            return float(json.loads(line)["elapsed"])
+    return 0.0
 
-    `optimal` gives the reference of a size and a seed.
+
+def complete(run: Run, options: Options, out: Path, end: float, report: Callable[[dict[str, Any]], None]) -> bool:
+    """Train a run from wherever it stands and measure it on the test set by greedy decoding.
+
+    False if the time `end` (of time.monotonic) came first; the run can be resumed.
     """
     folder, config = out / "ablations" / run.folder, run.config(options)
-    if finished(folder, config) is not None:
-        return
-    validation = optimal(run.n, VALIDATION_SEED)
+    resume = (folder / "checkpoint.pt").is_file()
+    limited = config
+    if end < math.inf:
+        before = elapsed_of(folder) if resume else 0.0
+        limited = replace(config, minutes=(before + max(1.0, end - time.monotonic())) / 60)
     last = train(
-        config,
-        folder,
-        device=options.device,
-        resume=(folder / "checkpoint.pt").is_file(),
-        reference=None if validation is None else {run.n: validation[1]},
-        report=lambda row: report({"run": run.folder, **row}),
+        limited, folder, device=options.device, resume=resume, report=lambda row: report({"run": run.folder, **row})
     )
     if last["stopped"]:
         raise KeyboardInterrupt
+    if last["step"] < config.epochs * config.epoch_steps:
+        return False
     policy = model_file.load(folder / "last.safetensors", options.device).policy
     x = take(generate("tsp", run.n, seed=TEST_SEED), slice(0, options.limit))
     measured = evaluate(problems.get("tsp"), policy, x, device=options.device, precision="float32")
-    best = optimal(run.n, TEST_SEED)
     row = {
         **asdict(run),
         "instances": last["instances"],
         "epoch_seconds": last["elapsed"] / config.epochs,
         "objective": measured.mean,
-        "gap": None if best is None else measured.gap(best[1])[0],
         "infeasible": measured.infeasible,
         "hardware": hardware(),
     }
+    (folder / "config.json").write_text(config.to_json() + "\n")  # it ended by its epochs
     temporary = folder / ".result.json"
     temporary.write_text(json.dumps(row, indent=2) + "\n")
     temporary.replace(folder / "result.json")
+    return True
+
+
+def train_runs(
+    runs: Iterable[Run],
+    options: Options,
+    out: Path,
+    *,
+    report: Callable[[dict[str, Any]], None] = lambda row: None,
+) -> list[Run]:
+    """Train what is not done of these runs, one after another in this process; gives those still to be done."""
+    end = time.monotonic() + 60 * options.minutes if options.minutes else math.inf
+    missing = [run for run in runs if finished(run, options, out) is None]
+    return [run for run in missing if time.monotonic() >= end or not complete(run, options, out, end, report)]
 
 
 # ------------------------------------------------------------------------------------------------ table
@@ -201,69 +264,65 @@ def clock(seconds: float) -> str:
     return f"{seconds:.1f}s" if seconds < 60 else f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
 
 
-def table_of(options: Options, out: Path) -> tuple[Grid, list[dict[str, object]]]:
+def record_of(title: str, rate: str, seed: int, result: Any, gap: float | None, fact: Any) -> dict[str, object]:
+    """One line of the CSV file: a run's result and the paper's fact, each None where there is none."""
+    return {
+        "row": title,
+        "rate": rate,
+        "seed": seed,
+        "instances": result["instances"] if result else "",
+        "objective": f"{result['objective']:.6f}" if result else "",
+        "gap_percent": f"{100 * gap:.4f}" if gap is not None else "",
+        "epoch_seconds": f"{result['epoch_seconds']:.3f}" if result else "",
+        "paper_objective": fact["objective"] if fact else "",
+        "paper_gap_percent": fact["gap_percent"] if fact else "",
+        "paper_epoch_time": fact["epoch_time"] if fact else "",
+        "hardware": result["hardware"] if result else "",
+    }
+
+
+def table_of(options: Options, out: Path, watch: Watch) -> tuple[Grid, list[dict[str, object]]]:
     """What is done so far, beside the paper's figures."""
     paper = {(fact["row"], fact["rate"], int(fact["seed"])): fact for fact in package_csv("paper_ablations.csv")}
+    optimal = cache(lambda n: optimal_mean(n, TEST_SEED, options.limit, out, watch))
     grid_rows, records, missing = [], [], []
     for title, runs in rows(options.sizes).items():
         cells, epochs, epoch_paper = [], [], "-"
         for rate in (LOW, HIGH):
             for seed in SEEDS:
-                fact, run = paper.get((title, rate, seed)), runs.get((rate, seed))
-                result = None if run is None else finished(out / "ablations" / run.folder, run.config(options))
+                fact, run, gap = paper.get((title, rate, seed)), runs.get((rate, seed)), None
+                result = None if run is None else finished(run, options, out)
                 if run is not None and result is None:
                     missing.append(run.folder)
-                if result is not None:
+                if run is not None and result is not None:
                     epochs.append(result["epoch_seconds"])
+                    best = optimal(run.n)
+                    gap = None if best is None else result["objective"] / best - 1
                 epoch_paper = fact["epoch_time"] if fact else epoch_paper
                 cells += [
-                    "-" if result is None else f"{figure(result['objective'])} ({percent(result['gap'])})",
+                    "-" if result is None else f"{figure(result['objective'])} ({percent(gap)})",
                     "-" if fact is None else f"{fact['objective']} ({fact['gap_percent']} %)",
                 ]
-                records.append(
-                    {
-                        "row": title,
-                        "rate": rate,
-                        "seed": seed,
-                        "instances": result["instances"] if result else "",
-                        "objective": f"{result['objective']:.6f}" if result else "",
-                        "gap_percent": f"{100 * result['gap']:.4f}" if result and result["gap"] is not None else "",
-                        "epoch_seconds": f"{result['epoch_seconds']:.3f}" if result else "",
-                        "paper_objective": fact["objective"] if fact else "",
-                        "paper_gap_percent": fact["gap_percent"] if fact else "",
-                        "paper_epoch_time": fact["epoch_time"] if fact else "",
-                        "hardware": result["hardware"] if result else "",
-                    }
-                )
+                records.append(record_of(title, rate, seed, result, gap, fact))
         grid_rows.append((title, clock(sum(epochs) / len(epochs)) if epochs else "-", epoch_paper, *cells))
     heading = [f"{rate}, {seed}, {who}" for rate in (LOW, HIGH) for seed in SEEDS for who in ("here", "paper")]
-    notes = [f"not trained yet: {', '.join(dict.fromkeys(missing))}"] if missing else []
+    notes = [f"not trained yet (--train does): {', '.join(dict.fromkeys(missing))}"] if missing else []
     absent = [f"TSP{n}" for n in (20, 50, 100) if n not in options.sizes]
     notes += [f"left out: {', '.join(absent)} (ask for them with --sizes)"] if absent else []
     return Grid("TSP, greedy", ("row", "epoch, here", "epoch, paper", *heading), grid_rows, notes), records
 
 
-def table_ablations(
-    out: Path,
-    options: Options,
-    *,
-    only: Sequence[Run] | None = None,
-    watch: Watch = silent,
-    report: Callable[[dict[str, Any]], None] = lambda row: None,
-) -> list[Path]:
-    """Train all runs (or only those given), one after another, and write the table after each."""
+def table_ablations(out: Path, options: Options, *, watch: Watch = silent) -> list[Path]:
+    """Write the table of all runs that are done."""
     steps = options.instances // 512
     epochs = min(EPOCHS, steps)
     legend = [
         f"Here: {options.instances:,} instances a run in {epochs} epochs of {steps // epochs:,} batches of 512; "
-        f"costs on the first {options.limit} test instances, gaps to optimal tours; {hardware()}.",
+        f"costs on the first {options.limit} test instances, gaps to optimal tours.",
         "Paper: 128,000,000 instances a run in 100 epochs of 2,500 batches of 512; epoch times on one GTX 1080 Ti "
         "(TSP100: on two).",
     ]
-    optimal = cache(lambda n, seed: optimal_costs(n, seed, options.limit, out, watch))
-    paths: list[Path] = []
-    for run in all_runs(options.sizes) if only is None else only:
-        complete(run, options, out, optimal, report)
-        grid, records = table_of(options, out)
-        paths = write_tables(out, "table-ablations", "Layers, rates, baselines, models", [grid], records, legend)
-    return paths
+    grid, records = table_of(options, out, watch)
+    machines = dict.fromkeys(str(record["hardware"]) for record in records if record["hardware"])
+    legend += [f"Trained on {machine}." for machine in machines]
+    return write_tables(out, "table-ablations", "Layers, rates, baselines, models", [grid], records, legend)

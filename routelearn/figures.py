@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,15 @@ import torch
 from matplotlib.figure import Figure
 
 from routelearn import models, problems
-from routelearn.ablations import HIGH, SEEDS, Run, optimal_costs, schedule_runs
+from routelearn.ablations import (
+    Run,
+    baseline_runs,
+    config_of,
+    folder_of,
+    optimal_costs,
+    optimal_mean,
+    schedule_runs,
+)
 from routelearn.data import generate
 from routelearn.data.generate import TEST_SEED
 from routelearn.engine import solve_instances
@@ -104,30 +113,34 @@ def figure5(out: Path, options: Options, watch: Watch) -> tuple[Figure, str]:
     return generalisation(series, title), note
 
 
-def curves_of(out: Path, runs: dict[Run, str]) -> list[Curve]:
-    """Learning curves of runs of the table of ablations; InputError where one is missing."""
-    missing = [run.folder for run in runs if not (out / "ablations" / run.folder / "metrics.jsonl").is_file()]
-    if missing:
-        raise InputError(f"{len(missing)} runs are missing ({missing[0]}, ...); train them: reproduce table-ablations")
-    return [curve for run, label in runs.items() for curve in read_run(out / "ablations" / run.folder, label)]
+def curves_of(out: Path, runs: dict[Run, str], watch: Watch) -> tuple[list[Curve], str]:
+    """The learning curves that there are, with gaps where optimal tours are to be had, and what is missing."""
+    curves: list[Curve] = []
+    missing = []
+    optimal = cache(lambda n, seed, limit: optimal_mean(n, seed, limit, out, watch))
+    for run, label in runs.items():
+        folder = folder_of(run, out)
+        config = config_of(folder)
+        if config is None or not (folder / "metrics.jsonl").is_file():
+            missing.append(run.folder)
+            continue
+        best = optimal(run.n, config.validation_seed, config.validation_instances)
+        curves += [curve if best is None else curve.against(best) for curve in read_run(folder, label)]
+    return curves, f"{len(missing)} of {len(runs)} runs are missing ({missing[0]}, ...)" if missing else ""
 
 
 def figure3(out: Path, options: Options, watch: Watch) -> tuple[Figure, str]:
-    runs = {
-        Run(policy, 20, 3, baseline, HIGH, seed): f"{title} / {baseline}"
-        for title, policy in (("AM", "attention"), ("PN", "pointer"))
-        for baseline in ("rollout", "critic", "exponential")
-        for seed in SEEDS
-    }
-    return learning_curves(curves_of(out, runs), title="TSP20: models and baselines, two seeds each"), ""
+    curves, missing = curves_of(out, baseline_runs(), watch)
+    if not curves:
+        raise InputError(f"{missing}; train them: reproduce figure3 --train")
+    return learning_curves(curves, along="instances", title="TSP20: models and baselines"), missing
 
 
 def figure6(out: Path, options: Options, watch: Watch) -> tuple[Figure, str]:
-    curves = curves_of(out, {run: run.rate for run in schedule_runs(20)})
-    try:
-        return rate_schedules([*curves, *curves_of(out, {run: run.rate for run in schedule_runs(50)})]), ""
-    except InputError:
-        return rate_schedules(curves), "TSP50 was not trained (--sizes 20,50): TSP20 only"
+    curves, missing = curves_of(out, schedule_runs(20) | schedule_runs(50), watch)
+    if not curves:
+        raise InputError(f"{missing}; train them: reproduce figure6 --train")
+    return rate_schedules(curves), missing
 
 
 def figure7(out: Path, options: Options, watch: Watch) -> tuple[Figure, str]:
@@ -143,26 +156,25 @@ def figure7(out: Path, options: Options, watch: Watch) -> tuple[Figure, str]:
     return cvrp_examples(x, tours, "CVRP, n = 100, greedy solutions of the attention model"), ""
 
 
-FIGURES: dict[str, Callable[[Path, Options, Watch], tuple[Figure, str]]] = {
-    "figure3-learning-curves": figure3,
-    "figure5-generalisation": figure5,
-    "figure6-rates": figure6,
-    "figure7-cvrp-examples": figure7,
+FIGURES: dict[str, tuple[str, Callable[[Path, Options, Watch], tuple[Figure, str]]]] = {
+    "figure3": ("learning-curves", figure3),
+    "figure5": ("generalisation", figure5),
+    "figure6": ("rates", figure6),
+    "figure7": ("cvrp-examples", figure7),
 }
 
 
 def draw_figures(
     out: Path, options: Options, *, only: Sequence[str] = (), watch: Watch = silent, report: Any = None
 ) -> list[Drawn]:
-    """Every figure as PNG and SVG; one whose runs or solvers are missing is named, with the reason."""
+    """Every figure (or only those named) as PNG and SVG; one that lacks runs or solvers is told with the reason."""
     out.mkdir(parents=True, exist_ok=True)
     drawn = []
-    for name, make in FIGURES.items():
-        if only and name not in only:
-            continue
+    for name in only or FIGURES:
+        title, make = FIGURES[name]
         try:
             figure, note = make(out, options, watch)
-            drawn.append(Drawn(name, save(figure, out / name), note))
+            drawn.append(Drawn(name, save(figure, out / f"{name}-{title}"), note))
         except InputError as error:
             drawn.append(Drawn(name, [], str(error)))
         if report is not None:

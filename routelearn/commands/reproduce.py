@@ -12,68 +12,77 @@ import typer
 
 from routelearn.errors import InputError
 
-TARGETS = ("table1", "table-op", "table-ablations", "figures")
+TRAINING = ("train", "instances", "full", "minutes", "seeds")
 # Which options each target reads; giving another is an error, not silence.
 READS = {
     "table1": ("limit", "paper_limits", "problems", "sizes", "samples", "model", "engine", "seed"),
     "table-op": ("limit", "paper_limits", "sizes", "samples", "model", "engine", "seed"),
-    "table-ablations": ("limit", "sizes", "instances", "full"),
+    "table-ablations": ("limit", "sizes", *TRAINING),
     "figures": ("limit", "sizes", "model", "seed"),
+    "figure3": ("limit", *TRAINING),
+    "figure5": ("limit", "sizes", "model", "seed"),
+    "figure6": ("limit", "sizes", *TRAINING),
+    "figure7": ("seed",),
 }
 
 
 def reproduce(
-    target: str = typer.Argument(help="table1, table-op, table-ablations or figures."),
-    out: Path = typer.Option(Path("reproduce"), help="Folder for tables, figures and stored results."),
+    target: str = typer.Argument(help="table1, table-op, table-ablations, figures, or figure3, 5, 6 or 7 alone."),
+    out: Path = typer.Option(Path("reproduce"), help="Folder for tables, figures, stored results and training runs."),
     limit: int | None = typer.Option(
-        None, help="Only the first instances of each test set. [default: all 10000; figures: 1000]"
+        None, help="Only the first instances of each test (and validation) set. [default: all 10000; figure5: 1000]"
     ),
     paper_limits: bool | None = typer.Option(
         None, "--paper-limits", help="The paper's time limits instead of 0.3 s an instance: days on two cores."
     ),
     problems: str | None = typer.Option(None, help="table1: only these, such as tsp,cvrp."),
-    sizes: str | None = typer.Option(None, help="Only these sizes, such as 20,50. [table-ablations: 20]"),
+    sizes: str | None = typer.Option(None, help="Only these sizes, such as 20,50. [training: 20]"),
     samples: int | None = typer.Option(None, help="Rollouts of AM (sampling). [default: 320 on a CPU, 1280 on a GPU]"),
     model: list[Path] | None = typer.Option(None, help="A model file to use before those that ship; may be repeated."),
     engine: str | None = typer.Option(None, help="local, or ray for a cluster."),
-    instances: int | None = typer.Option(None, help="table-ablations: instances a run. [default: 6400000]"),
-    full: bool | None = typer.Option(None, "--full", help="table-ablations: the paper's 128000000 instances a run."),
+    train: bool | None = typer.Option(None, "--train", help="Train the runs that are missing, one after another."),
+    instances: int | None = typer.Option(None, help="Training: instances a run. [default: 6400000]"),
+    full: bool | None = typer.Option(None, "--full", help="Training: the paper's 128000000 instances a run."),
+    minutes: float | None = typer.Option(None, help="Training: stop after so long; the same command goes on later."),
+    seeds: str | None = typer.Option(None, help="Training: only this seed, such as 1234. [default: 1234,1235]"),
     seed: int | None = typer.Option(None, help="Seed of solvers and sampling. [default: 1234]"),
 ) -> None:
     """Make a table (text, Markdown, CSV, LaTeX) or the figures (PNG, SVG) of the paper again.
 
-    Results are stored in --out as they come; the same command goes on where it was stopped.
-    `routelearn reproduce table1 --limit 100` took 34 minutes on two busy cores. table-ablations trains 48 models: use
-    a GPU. What cannot be had here (a solver, a model) is listed with the reason.
+    Results are stored in --out as they come; the same command goes on where it was stopped. What cannot be had here
+    (a solver, a model) is listed with the reason. table-ablations, figure3 and figure6 show training runs: those in
+    --out, else those kept in docs/runs; --train makes the missing ones, for which you want a GPU.
     """
-    if target not in TARGETS:
-        raise InputError(f"unknown target {target!r}; the choices are {', '.join(TARGETS)}")
+    if target not in READS:
+        raise InputError(f"unknown target {target!r}; the choices are {', '.join(READS)}")
     given: dict[str, Any] = {
         "limit": limit, "paper_limits": paper_limits, "problems": problems, "sizes": sizes, "samples": samples,
-        "model": model or None, "engine": engine, "instances": instances, "full": full, "seed": seed,
+        "model": model or None, "engine": engine, "train": train, "instances": instances, "full": full,
+        "minutes": minutes, "seeds": seeds, "seed": seed,
     }  # fmt: skip
     given = {name: value for name, value in given.items() if value is not None}
     for name in given:
         if name not in READS[target]:
-            readers = ", ".join(other for other in TARGETS if name in READS[other])
+            readers = ", ".join(other for other in READS if name in READS[other])
             raise InputError(f"--{name.replace('_', '-')} has no meaning for {target}; it is for {readers}")
-    if sizes is not None:
-        given["sizes"] = numbers(sizes)
+    for name in ("sizes", "seeds"):
+        if name in given:
+            given[name] = numbers(name, given[name])
     if "model" in given:
         given["model_files"] = tuple(given.pop("model"))
-    if target == "table-ablations":
-        ablations(out, given)
-    elif target == "figures":
-        figures(out, given)
+    if "train" in READS[target]:
+        runs(target, out, given)
+    elif target.startswith("figure"):
+        figures(out, () if target == "figures" else (target,), given)
     else:
         tables(target, out, given)
 
 
-def numbers(text: str) -> tuple[int, ...]:
+def numbers(name: str, text: str) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in text.split(","))
     except ValueError:
-        raise InputError(f"sizes are {text!r}; they must be whole numbers joined by commas, such as 20,50") from None
+        raise InputError(f"{name} are {text!r}; they must be whole numbers joined by commas, such as 20,50") from None
 
 
 @contextlib.contextmanager
@@ -94,47 +103,67 @@ def bar(label: str, total: int) -> Iterator[Any]:
 
 def tables(target: str, out: Path, given: dict[str, Any]) -> None:
     from routelearn.paper_rows import TABLE1, TABLE_OP, check_problems
-    from routelearn.reproduce import Options, estimate, table1, table_op
+    from routelearn.reproduce import Options, table1, table_op
     from routelearn.solvers.runner import worker_count
-    from routelearn.tables import duration
 
     wanted = [name.strip() for name in given.pop("problems", "").split(",") if name.strip()]
     options = Options(**given)
     names = check_problems(wanted, TABLE1) if target == "table1" else list(TABLE_OP)
-    expected = duration(estimate(names, options))
-    typer.echo(f"{options.limit} instances each; solvers about {expected} on {worker_count()} cores", err=True)
+    typer.echo(f"{options.limit} instances each, on {worker_count()} cores", err=True)
     paths = table1(names, out, options, watch=bar) if target == "table1" else table_op(out, options, watch=bar)
     typer.echo(paths[0].read_text(encoding="utf-8"))
     typer.echo("written: " + " ".join(map(str, paths)))
 
 
-def ablations(out: Path, given: dict[str, Any]) -> None:
-    from routelearn.ablations import FULL_INSTANCES, Options, all_runs, table_ablations
+def runs(target: str, out: Path, given: dict[str, Any]) -> None:
+    """The table of ablations, figure 3 or figure 6: train what is missing if asked to, then show what there is."""
+    from routelearn.ablations import (
+        FULL_INSTANCES,
+        Options,
+        all_runs,
+        baseline_runs,
+        schedule_runs,
+        table_ablations,
+        train_runs,
+    )
 
+    training = given.pop("train", False)
     if given.pop("full", False):
         if "instances" in given:
             raise InputError("--full means 128000000 instances a run; leave out --instances")
         given["instances"] = FULL_INSTANCES
     options = Options(**given)
-    runs = all_runs(options.sizes)
-    typer.echo(f"{len(runs)} runs of {options.instances:,} instances on {options.device}", err=True)
-    if options.device.type == "cpu" and options.instances >= 100_000:
-        typer.echo("no GPU here: a run takes hours; it can be stopped and resumed at any time", err=True)
-
-    def report(row: dict[str, Any]) -> None:
-        if row.get("validation"):
-            costs = " ".join(f"{cost:.4f}" for cost in row["validation"].values())
-            typer.echo(f"{row['run']}, epoch {row['epoch']}: validation {costs}", err=True)
-
-    paths = table_ablations(out, options, watch=bar, report=report)
+    if training:
+        wanted = {
+            "table-ablations": lambda: all_runs(options.sizes, options.seeds),
+            "figure3": lambda: list(baseline_runs(options.seeds)),
+            "figure6": lambda: [run for n in options.sizes for run in schedule_runs(n, options.seeds)],
+        }[target]()
+        typer.echo(f"{len(wanted)} runs of {options.instances:,} instances on {options.device}", err=True)
+        if options.device.type == "cpu" and options.instances >= 100_000:
+            typer.echo("no GPU here: a run takes hours; it can be stopped and resumed at any time", err=True)
+        missing = train_runs(wanted, options, out, report=report_validation)
+        if missing:
+            typer.echo(f"the time is up: {len(missing)} of {len(wanted)} runs are not done; run this again", err=True)
+    if target != "table-ablations":
+        figures(out, (target,), {})
+        return
+    paths = table_ablations(out, options, watch=bar)
     typer.echo(paths[0].read_text(encoding="utf-8"))
     typer.echo("written: " + " ".join(map(str, paths)))
 
 
-def figures(out: Path, given: dict[str, Any]) -> None:
+def report_validation(row: dict[str, Any]) -> None:
+    if row.get("validation"):
+        costs = " ".join(f"{cost:.4f}" for cost in row["validation"].values())
+        speed = f"{row['instances_per_second']:,.0f} instances/s"
+        typer.echo(f"{row['run']}, epoch {row['epoch']}, {row['elapsed']:.0f} s: validation {costs}, {speed}", err=True)
+
+
+def figures(out: Path, only: tuple[str, ...], given: dict[str, Any]) -> None:
     from routelearn.figures import Drawn, Options, draw_figures
 
     def report(drawn: Drawn) -> None:
         typer.echo(f"{drawn.name}: {' '.join(map(str, drawn.paths)) or 'not drawn'}" + f"  {drawn.note}".rstrip())
 
-    draw_figures(out, Options(**given), watch=bar, report=report)
+    draw_figures(out, Options(**given), only=only, watch=bar, report=report)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from matplotlib.axes import Axes
@@ -27,6 +27,10 @@ class Curve:
     time: list[float]  # minutes
     cost: list[float]
     gap: list[float]  # per cent; empty if the run had no reference
+
+    def against(self, optimum: float) -> Curve:
+        """The same curve with gaps to this mean cost of optimal solutions."""
+        return replace(self, gap=[100 * (cost / optimum - 1) for cost in self.cost])
 
 
 def read_run(folder: Path, label: str | None = None) -> list[Curve]:

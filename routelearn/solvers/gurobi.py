@@ -9,19 +9,16 @@ import numpy as np
 
 from routelearn.errors import InputError
 from routelearn.solvers.adapters import Library
-from routelearn.solvers.jobs import NOTHING, OP, SLACK, Answer, Job
-from routelearn.solvers.mip import LOOSE, TIGHT, Cut, Model, build, short_tour
+from routelearn.solvers.jobs import OP, Answer, Job
+from routelearn.solvers.mip import LOOSE, TIGHT, Cut, Found, Model, prepare_separation, solve_exactly
 
 SIZE_LIMITED = 10010  # Gurobi's error number for a model beyond the licence
 
 
 def prepare() -> None:
-    """Imports, and loads the compiled separation."""
     import gurobipy  # noqa: F401
 
-    from routelearn.solvers.cuts import violated_sets
-
-    violated_sets(np.zeros((3, 3)), np.ones(3), TIGHT)
+    prepare_separation()
 
 
 def _environment() -> Any:
@@ -69,39 +66,26 @@ def _callback(model: Model, edges: list[Any], visits: list[Any]) -> Any:
 def _formulate(model: Model, gurobi: Any) -> tuple[list[Any], list[Any]]:
     from gurobipy import GRB, LinExpr, quicksum
 
-    job = model.job
     edges = [gurobi.addVar(vtype=GRB.BINARY) for _ in model.ends]
     visits = [
         gurobi.addVar(lb=float(model.all_visited or node == 0), ub=1.0, vtype=GRB.BINARY) for node in range(model.nodes)
     ]
     for node, touching, degree in model.degree_rows():
         gurobi.addConstr(quicksum(edges[e] for e in touching) == degree * visits[node])
-    total = LinExpr(model.cost.tolist(), edges)
-    if job.family == "op":
-        assert job.prize is not None
-        gurobi.addConstr(total <= job.max_length)
-        gurobi.setObjective(-LinExpr(job.prize.tolist(), visits))
-    elif job.family == "pctsp":
-        assert job.prize is not None
-        assert job.penalty is not None
-        if not model.all_visited:
-            gurobi.addConstr(LinExpr(job.prize.tolist(), visits) >= job.min_prize * (1 - SLACK))
-        gurobi.setObjective(total + float(job.penalty.sum()) - LinExpr(job.penalty.tolist(), visits))
-    else:
-        gurobi.setObjective(total)
+    if (longest := model.longest()) is not None:
+        gurobi.addConstr(LinExpr(model.cost.tolist(), edges) <= longest)
+    if (least := model.least_prize()) is not None:
+        assert model.job.prize is not None
+        gurobi.addConstr(LinExpr(model.job.prize.tolist(), visits) >= least)
+    of_edges, of_visits, constant = model.objective()
+    gurobi.setObjective(LinExpr(of_edges.tolist(), edges) + LinExpr(of_visits.tolist(), visits) + constant)
     return edges, visits
 
 
-def solve_one(job: Job, seconds: float, seed: int) -> Answer:
-    """The best tour found in the time, proved optimal if the search ended before."""
+def _search(model: Model, end: float, seed: int) -> Found:
     import gurobipy
     from gurobipy import GRB
 
-    end = time.perf_counter() + seconds
-    model = build(job)
-    tour, cost = short_tour(job)
-    if not (model.ends == 0).any():  # OP: nothing within reach
-        return Answer(tour, True)
     with _environment() as environment, gurobipy.Model(env=environment) as gurobi:
         edges, visits = _formulate(model, gurobi)
         gurobi.Params.LazyConstraints = 1
@@ -115,14 +99,18 @@ def solve_one(job: Job, seconds: float, seed: int) -> Answer:
         except gurobipy.GurobiError as error:
             if error.errno == SIZE_LIMITED:
                 raise InputError(
-                    f"gurobi: {len(edges) + len(visits)} variables for {job.nodes} nodes are more than this licence "
+                    f"gurobi: {len(edges) + len(visits)} variables for {model.nodes} nodes are more than this licence "
                     "allows (the bundled one: 2,000); install a full licence, or use scip"
                 ) from None
             raise
         proved = gurobi.Status in (GRB.OPTIMAL, GRB.INFEASIBLE)
-        if gurobi.SolCount > 0 and gurobi.ObjVal < cost:
-            tour = model.tour(np.array([variable.X for variable in edges]))
-    return NOTHING if tour is None else Answer(tour, proved)
+        if gurobi.SolCount == 0:
+            return Found(None, np.inf, proved)
+        return Found(np.array([variable.X for variable in edges]), gurobi.ObjVal, proved)
+
+
+def solve_one(job: Job, seconds: float, seed: int) -> Answer:
+    return solve_exactly(job, seconds, lambda model, end: _search(model, end, seed))
 
 
 SOLVERS = (

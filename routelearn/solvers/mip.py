@@ -7,13 +7,15 @@ twice: `short_tour` knows the best of them, and the programs only look for longe
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from routelearn.solvers.cuts import violated_sets
-from routelearn.solvers.jobs import Job, feasible_cost
+from routelearn.solvers.jobs import NOTHING, SLACK, Answer, Job, feasible_cost
 
 LOOSE = 0.05  # fractional cuts: a violation worth a row of the linear program
 TIGHT = 1e-4  # candidate solutions: any violation is an error
@@ -41,6 +43,24 @@ class Model:
     @property
     def nodes(self) -> int:
         return self.job.nodes
+
+    def objective(self) -> tuple[np.ndarray, np.ndarray, float]:
+        """What is minimised: weights of x [E] and of y [N], and a constant."""
+        if self.job.family == "op":
+            assert self.job.prize is not None
+            return np.zeros(len(self.cost)), -self.job.prize, 0.0
+        if self.job.family == "pctsp":
+            assert self.job.penalty is not None
+            return self.cost, -self.job.penalty, float(self.job.penalty.sum())
+        return self.cost, np.zeros(self.nodes), 0.0
+
+    def longest(self) -> float | None:
+        """OP: the bound on the tour's length."""
+        return self.job.max_length if self.job.family == "op" else None
+
+    def least_prize(self) -> float | None:
+        """PCTSP: the bound on the prize collected, where it binds."""
+        return self.job.min_prize * (1 - SLACK) if self.job.family == "pctsp" and not self.all_visited else None
 
     def degree_rows(self) -> list[tuple[int, np.ndarray, int]]:
         """(node, edges, k) with x(edges) = k y_node."""
@@ -135,3 +155,32 @@ def short_tour(job: Job) -> tuple[list[int] | None, float]:
         if cost is not None and cost < best[1]:
             best = (tour, cost)
     return best
+
+
+class Found(NamedTuple):
+    """What a MIP solver came to: x [E] of its best solution (None if it has none) and that solution's objective."""
+
+    x: np.ndarray | None
+    objective: float
+    proved: bool  # no tour of two or more customers is better
+
+
+def prepare_separation() -> None:
+    """Loads the compiled separation, so that no instance pays for it."""
+    violated_sets(np.zeros((3, 3)), np.ones(3), TIGHT)
+
+
+def solve_exactly(job: Job, seconds: float, search: Callable[[Model, float], Found]) -> Answer:
+    """The best tour found in the time, proved optimal if the search ended before.
+
+    `search` gets the program and the time (of time.perf_counter) at which it must end.
+    """
+    end = time.perf_counter() + seconds
+    model = build(job)
+    tour, cost = short_tour(job)
+    if not (model.ends == 0).any():  # OP: nothing within reach
+        return Answer(tour, True)
+    found = search(model, end)
+    if found.x is not None and found.objective < cost:
+        tour = model.tour(found.x)
+    return NOTHING if tour is None else Answer(tour, found.proved)

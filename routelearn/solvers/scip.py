@@ -8,17 +8,14 @@ from typing import Any
 import numpy as np
 
 from routelearn.solvers.adapters import Library
-from routelearn.solvers.jobs import NOTHING, OP, SLACK, Answer, Job
-from routelearn.solvers.mip import LOOSE, TIGHT, Cut, Model, build, short_tour
+from routelearn.solvers.jobs import OP, Answer, Job
+from routelearn.solvers.mip import LOOSE, TIGHT, Cut, Found, Model, prepare_separation, solve_exactly
 
 
 def prepare() -> None:
-    """Imports, and loads the compiled separation."""
     import pyscipopt  # noqa: F401
 
-    from routelearn.solvers.cuts import violated_sets
-
-    violated_sets(np.zeros((3, 3)), np.ones(3), TIGHT)
+    prepare_separation()
 
 
 def _handler(model: Model, edges: list[Any], visits: list[Any]) -> Any:
@@ -82,40 +79,36 @@ def _handler(model: Model, edges: list[Any], visits: list[Any]) -> Any:
     return Subtours()
 
 
-def solve_one(job: Job, seconds: float, seed: int) -> Answer:
-    """The best tour found in the time, proved optimal if the search ended before."""
-    from pyscipopt import Model as Scip
+def _formulate(model: Model, scip: Any) -> tuple[list[Any], list[Any]]:
+    """The variables: edges, and visits, which are plain 1.0 where a visit is no choice."""
     from pyscipopt import quicksum
 
-    end = time.perf_counter() + seconds
-    model = build(job)
-    tour, cost = short_tour(job)
-    if not (model.ends == 0).any():  # OP: nothing within reach
-        return Answer(tour, True)
-    scip = Scip()
-    scip.hideOutput()
     edges = [scip.addVar(vtype="B") for _ in model.ends]
-    # y as a plain 1.0 where a visit is no choice
     visits: list[Any] = [
         1.0 if model.all_visited or node == 0 else scip.addVar(vtype="B") for node in range(model.nodes)
     ]
+
+    def weighted(weights: np.ndarray, variables: list[Any]) -> Any:
+        return quicksum(weight * variable for weight, variable in zip(weights.tolist(), variables, strict=True))
+
     for node, touching, degree in model.degree_rows():
         scip.addCons(quicksum(edges[e] for e in touching) == degree * visits[node])
-    total = quicksum(cost * variable for cost, variable in zip(model.cost.tolist(), edges, strict=True))
-    if job.family == "op":
-        assert job.prize is not None
-        prize = quicksum(float(p) * v for p, v in zip(job.prize[1:], visits[1:], strict=True))
-        scip.addCons(total <= job.max_length)
-        scip.setObjective(prize, "maximize")
-    elif job.family == "pctsp" and not model.all_visited:
-        assert job.prize is not None
-        assert job.penalty is not None
-        prize = quicksum(float(p) * v for p, v in zip(job.prize[1:], visits[1:], strict=True))
-        scip.addCons(prize >= job.min_prize * (1 - SLACK))
-        left_out = quicksum(float(p) * (1 - v) for p, v in zip(job.penalty[1:], visits[1:], strict=True))
-        scip.setObjective(total + left_out, "minimize")
-    else:
-        scip.setObjective(total, "minimize")
+    if (longest := model.longest()) is not None:
+        scip.addCons(weighted(model.cost, edges) <= longest)
+    if (least := model.least_prize()) is not None:
+        assert model.job.prize is not None
+        scip.addCons(weighted(model.job.prize, visits) >= least)
+    of_edges, of_visits, constant = model.objective()
+    scip.setObjective(weighted(of_edges, edges) + weighted(of_visits, visits) + constant, "minimize")
+    return edges, visits
+
+
+def _search(model: Model, end: float, seed: int) -> Found:
+    from pyscipopt import Model as Scip
+
+    scip = Scip()
+    scip.hideOutput()
+    edges, visits = _formulate(model, scip)
     scip.includeConshdlr(
         _handler(model, edges, visits),
         "subtours",
@@ -136,13 +129,14 @@ def solve_one(job: Job, seconds: float, seed: int) -> Answer:
     )
     scip.optimize()
     proved = scip.getStatus() in ("optimal", "infeasible")
-    if scip.getNSols() > 0:
-        best = scip.getBestSol()
-        longer = model.tour(np.array([scip.getSolVal(best, variable) for variable in edges]))
-        value = scip.getSolObjVal(best)
-        if (-value if job.family == "op" else value) < cost:
-            tour = longer
-    return NOTHING if tour is None else Answer(tour, proved)
+    if scip.getNSols() == 0:
+        return Found(None, np.inf, proved)
+    best = scip.getBestSol()
+    return Found(np.array([scip.getSolVal(best, edge) for edge in edges]), scip.getSolObjVal(best), proved)
+
+
+def solve_one(job: Job, seconds: float, seed: int) -> Answer:
+    return solve_exactly(job, seconds, lambda model, end: _search(model, end, seed))
 
 
 SOLVERS = (

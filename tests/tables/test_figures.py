@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from routelearn import ablations, figures, models
-from routelearn.ablations import schedule_runs
+from routelearn.ablations import HIGH, baseline_runs, schedule_runs
+from routelearn.config import TrainConfig
 from routelearn.data import generate
 from routelearn.errors import InputError
 from routelearn.figures import Options, draw_figures
@@ -20,6 +21,7 @@ from routelearn.plots.learning_curves import learning_curves, read_run
 from routelearn.plots.rates import rate_schedules
 from routelearn.plots.saving import save
 from routelearn.problems.base import take
+from routelearn.reproduce import silent
 
 
 def write_run(folder: Path, sizes: tuple[int, ...] = (20,), gap: bool = True, epochs: int = 4) -> Path:
@@ -30,6 +32,7 @@ def write_run(folder: Path, sizes: tuple[int, ...] = (20,), gap: bool = True, ep
         row["validation"] = {str(n): 4.0 + n / 100 + 1 / epoch for n in sizes}
         row["gap"] = {str(n): 0.3 / epoch for n in sizes} if gap else {}
         lines.append(row)
+    (folder / "config.json").write_text(TrainConfig(sizes=sizes, validation_instances=10).to_json())
     (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"epoch": 9, "val')
     return folder
 
@@ -115,18 +118,41 @@ def test_png_and_svg_are_written_and_the_same_figure_is_the_same_file(tmp_path: 
 
 def test_all_figures_are_drawn_or_say_why_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ablations, "REFERENCES", ("farthest-insertion+2opt",))
+    monkeypatch.setattr(ablations, "KEPT", tmp_path / "kept")
     monkeypatch.setattr(models, "shipped", dict)
     monkeypatch.setattr(figures, "EXAMPLES", 1)
-    for run in schedule_runs(20):
-        write_run(tmp_path / "ablations" / run.folder)
+    for run, rate in schedule_runs(20).items():
+        if rate != HIGH:  # those are of figure 3, too
+            write_run(tmp_path / "ablations" / run.folder)
     drawn = {one.name: one for one in draw_figures(tmp_path, Options(limit=4, sizes=(5, 10)))}
     assert list(drawn) == list(figures.FIGURES)
-    assert drawn["figure3-learning-curves"].paths == []
-    assert "10 runs are missing" in drawn["figure3-learning-curves"].note
-    assert "TSP20 only" in drawn["figure6-rates"].note
-    assert "drawn with random-savings+2opt" in drawn["figure7-cvrp-examples"].note
-    assert "no TSP model yet" in drawn["figure5-generalisation"].note
+    assert drawn["figure3"].paths == []
+    assert "16 of 16 runs are missing" in drawn["figure3"].note
+    assert "10 of 16 runs are missing" in drawn["figure6"].note
+    assert "no TSP model yet" in drawn["figure5"].note
     gaps = json.loads((tmp_path / "figure5-generalisation.json").read_text())
     assert gaps["Nearest Neighbor"]["10"] > 0
     for one in drawn.values():
         assert all(path.is_file() for path in one.paths)
+
+
+def test_curves_come_from_kept_runs_with_gaps_to_optimal_tours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ablations, "REFERENCES", ("farthest-insertion+2opt",))
+    monkeypatch.setattr(ablations, "KEPT", tmp_path / "kept")
+    runs = baseline_runs((1234,))
+    for run in list(runs)[:2]:
+        write_run(tmp_path / "kept" / run.folder, gap=False)
+    curves, missing = figures.curves_of(tmp_path / "out", runs, silent)
+    assert [curve.label for curve in curves] == ["AM / Exponential", "AM / Critic"]
+    assert missing.startswith("6 of 8 runs are missing")
+    optimum = ablations.optimal_mean(20, 4321, 10, tmp_path / "out", silent)
+    assert optimum is not None
+    assert curves[0].gap[0] == pytest.approx(100 * (5.2 / optimum - 1))
+
+
+def test_one_figure_alone_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(figures, "EXAMPLES", 1)
+    monkeypatch.setattr(models, "load_model", lambda *_, **__: (_ for _ in ()).throw(InputError("none ships")))
+    (drawn,) = draw_figures(tmp_path, Options(), only=("figure7",))
+    assert [path.name for path in drawn.paths] == ["figure7-cvrp-examples.png", "figure7-cvrp-examples.svg"]
+    assert "drawn with random-savings+2opt" in drawn.note

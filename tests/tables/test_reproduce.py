@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +13,13 @@ import torch
 
 from routelearn import model_file, models, policies, reproduce
 from routelearn.config import TrainConfig
-from routelearn.engine import solve_instances
+from routelearn.engine import Progress, solve_instances
 from routelearn.errors import InputError
-from routelearn.paper_rows import QUICK, ROWS, TABLE1, Method, not_run, seconds_for
+from routelearn.paper_rows import QUICK, ROWS, TABLE1, TITLES, Method, not_run, seconds_for
 from routelearn.policies.base import shape_of
 from routelearn.problems import get
-from routelearn.reproduce import Options, estimate, table1, table_op
+from routelearn.reproduce import Options, expected_seconds, plan, table1, table_op
+from routelearn.tables import paper_results
 
 
 @pytest.fixture(autouse=True)
@@ -91,7 +94,7 @@ def test_learned_rows_use_the_model_given(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_a_solver_that_refuses_is_named_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(problem: Any, x: Any, solver: Any, **settings: Any) -> Any:
-        if solver.name == "sweep":
+        if solver.name == "sweep+2opt":
             raise InputError("sweep: not today")
         return solve_instances(problem, x, solver, **settings)
 
@@ -115,14 +118,46 @@ def test_limits_are_the_default_s_or_the_paper_s() -> None:
     assert seconds_for(ils, "pctsp", 20, paper_limits=False) == 0.3
     assert seconds_for(ils, "pctsp", 20, paper_limits=True) == pytest.approx(16 * 60 * 32 / 10_000)
     assert not_run(gurobi, 50, paper_limits=False) == "up to 10 s an instance: only with --paper-limits"
+    assert not_run(gurobi, 20, paper_limits=False) is None  # proves those in a fraction of a second
     assert not_run(gurobi, 50, paper_limits=True) is None
     assert seconds_for(gurobi, "op-dist", 50, paper_limits=True) == 10
 
 
-def test_the_estimate_for_100_instances_on_two_cores_is_below_half_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_estimate_for_100_instances_on_two_cores_is_below_half_an_hour(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(reproduce, "ROWS", ROWS)
     monkeypatch.setenv("ROUTELEARN_WORKERS", "2")
-    assert 300 < estimate(TABLE1, Options(limit=100)) < 1800
+    options = Options(limit=100)
+    assert 300 < sum(expected_seconds(cell, options) for cell in plan(TABLE1, tmp_path, options)) < 1800
+
+
+def test_every_row_of_the_paper_has_its_place() -> None:
+    ours = {(TITLES[problem], row.row) for problem, rows in ROWS.items() for row in rows}
+    assert {(fact.problem, fact.method) for fact in paper_results()} <= ours
+
+
+def test_progress_tells_the_place_and_the_time_left(tmp_path: Path) -> None:
+    labels = []
+
+    @contextlib.contextmanager
+    def watch(label: str, total: int) -> Iterator[Progress]:
+        labels.append(label)
+        yield lambda done: None
+
+    table1(["sdvrp"], tmp_path, Options(limit=2, sizes=(20,)), watch=watch)
+    count = len(labels)
+    assert labels[0].startswith(f"SDVRP n=20: Savings (1 of {count}, about ")
+    assert f"({count} of {count}, about " in labels[-1]
+
+
+def test_what_is_stored_is_not_expected_again(tmp_path: Path) -> None:
+    options = Options(limit=2, sizes=(20,))
+    before = [expected_seconds(cell, options) for cell in plan(["sdvrp"], tmp_path, options)]
+    table1(["sdvrp"], tmp_path, options)
+    after = [expected_seconds(cell, options) for cell in plan(["sdvrp"], tmp_path, options)]
+    assert sum(before) > 1
+    assert sum(after) == 0
 
 
 def test_bad_options_are_named(tmp_path: Path) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from routelearn import ablations
 from routelearn.cli import main
 from routelearn.solvers import SOLVERS
 
@@ -41,11 +43,13 @@ def test_solvers_are_listed_with_licence_and_reason(
         (("reproduce", "figures", "--paper-limits"), "--paper-limits has no meaning for figures"),
         (
             ("reproduce", "table1", "--instances", "9"),
-            "--instances has no meaning for table1; it is for table-ablations",
+            "--instances has no meaning for table1; it is for table-ablations, figure3, figure6",
         ),
         (("reproduce", "table1", "--sizes", "20;50"), "sizes are '20;50'"),
         (("reproduce", "table1", "--problems", "tsp,vrp"), "'vrp' is not in this table"),
         (("reproduce", "table-ablations", "--full", "--instances", "999"), "leave out --instances"),
+        (("reproduce", "figure3", "--train", "--seeds", "one"), "seeds are 'one'"),
+        (("reproduce", "figure7", "--train"), "--train has no meaning for figure7"),
         (("plot-run", "missing"), "missing: no metrics there"),
     ],
 )
@@ -54,6 +58,29 @@ def test_bad_input_is_one_line(capsys: pytest.CaptureFixture[str], arguments: tu
     assert code == 2
     assert message in err
     assert err.count("\n") == 1
+
+
+def test_training_gets_what_the_command_line_asks_for(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def train_runs(runs: list[Any], options: Any, out: Path, *, report: Any) -> list[Any]:
+        asked.append((len(runs), options.instances, options.limit, options.seeds, options.minutes, out))
+        return runs[:3]
+
+    monkeypatch.setattr(ablations, "train_runs", train_runs)
+    monkeypatch.setattr(ablations, "KEPT", tmp_path / "kept")
+    arguments = ("--instances", "2048", "--limit", "20", "--seeds", "1234", "--minutes", "2", "--out", str(tmp_path))
+    code, out, err = run(capsys, "reproduce", "figure3", "--train", *arguments)
+    assert code == 0
+    assert asked == [(8, 2048, 20, (1234,), 2.0, tmp_path)]
+    assert "3 of 8 runs are not done" in err
+    assert "figure3: not drawn" in out
+    run(capsys, "reproduce", "figure6", "--train", "--sizes", "20,50", "--out", str(tmp_path))
+    assert asked[1][:2] == (16, 6_400_000)
+    run(capsys, "reproduce", "figure3", "--out", str(tmp_path))
+    assert len(asked) == 2  # only --train trains
 
 
 def test_a_run_is_plotted(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

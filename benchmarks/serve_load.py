@@ -3,7 +3,9 @@
     python benchmarks/serve_load.py [--seconds 60] [--clients 64] [--nodes 50] [--long 8] [--url http://...]
 
 Without --url it starts a server on a free port. It prints a table: answers a second, failures, latency percentiles,
-and the memory of the server's processes at the begin and the end; once alone, once beside the long searches.
+and the memory of all processes of the service at the begin, in the middle and at the end of the run; once alone,
+once beside the long searches. It exits with 1 where the service falls short: fewer than --least answers a second, a
+failed request, a 99th percentile of a second or more, or memory that grew by more than a tenth.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import urllib.request
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+LONG_SECONDS = 5.0
 START = "import sys; from routelearn.cli import command; command('serve').main(args=sys.argv[1:])"
 
 
@@ -71,13 +74,25 @@ async def client(where: tuple[str, int], nodes: int, seconds: float, until: floa
     writer.close()
 
 
-async def load(where: tuple[str, int], options: argparse.Namespace, long: int) -> tuple[Tally, Tally]:
+async def load(
+    where: tuple[str, int], options: argparse.Namespace, seconds: float, long: int, pid: int | None = None
+) -> tuple[Tally, Tally, list[float]]:
+    """Small requests, long ones, and the memory (MB) at the begin, in the middle and at the end."""
     small, large = Tally(), Tally()
-    until = time.perf_counter() + options.seconds
+    until = time.perf_counter() + seconds
     tasks = [client(where, options.nodes, 0, until, i, small) for i in range(options.clients)]
-    tasks += [client(where, 500, 5, until - 5, 10_000 + i, large) for i in range(long)]
-    await asyncio.gather(*tasks)
-    return small, large
+    # Several of them ask at once and there are few processors: their answers take turns, so they are kept waiting.
+    tasks += [client(where, 500, LONG_SECONDS, until - LONG_SECONDS, 10_000 + i, large) for i in range(long)]
+
+    async def watch() -> list[float]:
+        sizes = []
+        for pause in (0.0, seconds / 2, seconds / 2):
+            await asyncio.sleep(pause)
+            sizes.append(memory(pid) if pid else float("nan"))
+        return sizes
+
+    sizes, *_ = await asyncio.gather(watch(), *tasks)
+    return small, large, sizes
 
 
 def memory(pid: int) -> float:
@@ -117,31 +132,42 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--nodes", type=int, default=50)
     parser.add_argument("--long", type=int, default=8, help="requests of 5 seconds and 500 stops at a time, second run")
+    parser.add_argument("--least", type=float, default=200, help="answers a second that are enough")
     parser.add_argument("--url", help="a server that runs already")
     options = parser.parse_args()
     process, url = (None, options.url) if options.url else start()
     where = (urlsplit(url).hostname or "127.0.0.1", urlsplit(url).port or 80)
+    pid = process.pid if process else None
+    short = []
     try:
-        asyncio.run(load(where, argparse.Namespace(**vars(options) | {"seconds": 2}), 0))  # not counted: warming up
+        asyncio.run(load(where, options, 7, options.long))  # not counted: every worker has met its work once
         print(f"{options.clients} clients, tsp{options.nodes}, {options.seconds:g} s each, {os.cpu_count()} cores")
         print("beside               answers/s  failed   p50 s   p99 s   max s   memory MB")
         for long in (0, options.long):
-            before = memory(process.pid) if process else float("nan")
-            small, large = asyncio.run(load(where, options, long))
-            after = memory(process.pid) if process else float("nan")
+            small, large, sizes = asyncio.run(load(where, options, options.seconds, long, pid))
             rate = len(small.latencies) / options.seconds
             p50, p99, most = (percentile(small.latencies, share) for share in (0.5, 0.99, 1.0))
             name = f"{long} x 5 s, n = 500" if long else "nothing"
             failures = sum(small.failed.values()) + sum(large.failed.values())
-            print(
-                f"{name:20} {rate:9.1f} {failures:7d} {p50:7.3f} {p99:7.3f} {most:7.3f}   {before:.0f} -> {after:.0f}"
-            )
+            flat = " -> ".join(f"{size:.0f}" for size in sizes)
+            print(f"{name:20} {rate:9.1f} {failures:7d} {p50:7.3f} {p99:7.3f} {most:7.3f}   {flat}", flush=True)
             if failures:
                 print("  failures:", small.failed, large.failed)
+            if long:
+                print(f"  of the long ones {len(large.latencies)} were answered")
+            faults = {
+                "too few answers": rate < options.least and not long,
+                "failed requests": failures > 0,
+                "slow answers": not p99 < 1.0,
+                "memory grew": sizes[-1] > 1.1 * sizes[0],
+            }
+            short += [f"{name}: {fault}" for fault, met in faults.items() if met]
     finally:
         if process:
             process.terminate()
             process.wait(30)
+    if short:
+        raise SystemExit("falls short: " + "; ".join(short))
 
 
 if __name__ == "__main__":

@@ -1,13 +1,17 @@
 """What `solve` reaches in a given time, beside PyVRP and OR-Tools: same machine, same instances, same seconds.
 
-    python benchmarks/solve_quality.py                                    # n = 100, 0.1 and 1 s, 100 instances
+    python benchmarks/solve_quality.py                                    # n = 100, 0.1 and 1 s, 100 instances: 15 min
     python benchmarks/solve_quality.py cvrp --seconds 10 --instances 20
     python benchmarks/solve_quality.py --libraries FOLDER                 # TSPLIB and CVRPLIB files, 10 s each
     python benchmarks/solve_quality.py --many 1000                        # solve_many on TSP100 in 15 s
 
 Every solution is checked and measured by the problem. Gaps are to the best solution that any method of the run found
 for the instance (for TSP also LKH by elkai, if installed). `search only` is the same search without the policy, so the
-difference is what the policy adds. One method runs at a time; two processors are enough for all of them.
+difference is what the policy adds.
+
+PyVRP and OR-Tools search with one thread, so everyone does: each method has one processor for itself, and as many
+instances run at once as there are processors (`--at-once`), in processes that have loaded everything before. What is
+measured goes to a file line by line (`--results`); the same command again goes on where it was stopped.
 """
 
 from __future__ import annotations
@@ -15,7 +19,10 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import multiprocessing
+import os
 import time
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +31,6 @@ import torch
 from routelearn import problems, solvers
 from routelearn.data import read_stops
 from routelearn.problems import NumpyRng
-from routelearn.problems.base import take
 from routelearn.solvers.online import run
 from routelearn.solving import solve, solve_many, solve_stops
 
@@ -34,6 +40,10 @@ BEST_KNOWN = {
 }  # fmt: skip
 PROBLEMS = ("tsp", "cvrp", "op-dist", "pctsp")
 FOREIGN = ("pyvrp", "ortools")
+OWN = ("routelearn", "search only")
+SEED = 1234
+REFERENCE = 10.0  # seconds for elkai, which stops by itself long before
+Task = tuple[str, int, int, float, str]  # problem, n, instance, seconds, method
 
 
 def arguments(name: str, x: Any) -> dict[str, Any]:
@@ -46,59 +56,111 @@ def arguments(name: str, x: Any) -> dict[str, Any]:
     }
 
 
-def measure(name: str, x: Any, method: str, seconds: float) -> list[float]:
-    """[B] costs of one method; infinite where it gave nothing feasible. Prints how long it really took."""
-    problem, costs, took = problems.get(name), [], []
-    for row in range(x.xy.shape[0]):
-        one = take(x, slice(row, row + 1))
-        began = time.perf_counter()
-        try:
-            if method in ("routelearn", "search only"):
-                cost = solve(**arguments(name, one), seconds=seconds, seed=row, policy=method == "routelearn").cost
-            else:
-                tour = run(solvers.get(method), problem, one, seconds=seconds, seed=row)
-                problem.check(one, tour)
-                cost = float(problem.cost(one, tour))
-        except (ValueError, RuntimeError):
-            cost = math.inf
-        took.append(time.perf_counter() - began)
-        costs.append(cost)
-    print(
-        f"  {name} {seconds:g} s {method}: {sum(took) / len(took):.3f} s an instance, longest {max(took):.3f} s",
-        flush=True,
-    )
-    return costs
+def instance(name: str, n: int, row: int) -> Any:
+    """One of the random instances, whatever their number."""
+    return problems.get(name).sample(NumpyRng(SEED + row), 1, n)
+
+
+def measure(task: Task) -> dict[str, Any]:
+    """Cost (null where there is nothing feasible) and the seconds it really took."""
+    name, n, row, seconds, method = task
+    problem, x = problems.get(name), instance(name, n, row)
+    began = time.perf_counter()
+    try:
+        if method in OWN:
+            cost = solve(**arguments(name, x), seconds=seconds, seed=row, policy=method == "routelearn", threads=1).cost
+        else:
+            tour = run(solvers.get(method), problem, x, seconds=seconds, seed=row)
+            problem.check(x, tour)
+            cost = float(problem.cost(x, tour))
+    except (ValueError, RuntimeError):
+        cost = None
+    took = time.perf_counter() - began
+    return {"problem": name, "n": n, "instance": row, "seconds": seconds, "method": method, "cost": cost, "took": took}
 
 
 def methods_for(name: str) -> list[str]:
     usable = [s.name for s in solvers.for_problem(name) if s.name in FOREIGN and s.unavailable() is None]
-    return ["routelearn", "search only", *usable]
+    return [*OWN, *usable]
 
 
-def table(names: list[str], n: int, instances: int, limits: list[float]) -> list[dict[str, Any]]:
-    found: dict[tuple[str, float, str], torch.Tensor] = {}
-    best: dict[str, torch.Tensor] = {}
+def warm_up(names: list[str]) -> None:
+    """Load models and compiled code, and let every method run once, before anything is measured."""
+    torch.set_num_threads(1)
     for name in names:
-        problem = problems.get(name)
-        x = problem.sample(NumpyRng(1234), instances, n)
-        for seconds in limits:
-            for method in methods_for(name):
-                found[name, seconds, method] = torch.tensor(measure(name, x, method, seconds), dtype=torch.float64)
-        if name == "tsp" and solvers.get("elkai").unavailable() is None:
-            found[name, math.inf, "elkai"] = torch.tensor(measure(name, x, "elkai", 10.0), dtype=torch.float64)
-        best[name] = torch.stack([costs for key, costs in found.items() if key[0] == name]).amin(0)
-    rows = []
-    print(f"\n| problem | n | seconds | method | mean cost | gap to best | infeasible |\n|{'---|' * 7}")
-    for (name, seconds, method), costs in found.items():
-        solved = costs.isfinite()
-        gap = float(((costs - best[name]) / best[name].abs())[solved].mean())
-        mean = float(costs[solved].mean())
-        rows.append(
-            {"problem": name, "n": n, "seconds": seconds, "method": method, "mean": mean, "gap": gap,
-             "infeasible": int((~solved).sum())}
-        )  # fmt: skip
-        print(f"| {name} | {n} | {seconds:g} | {method} | {mean:.4f} | {gap:.3%} | {int((~solved).sum())} |")
-    return rows
+        for method in methods_for(name):
+            measure((name, 10, 0, 0.05, method))
+
+
+def tasks_of(names: list[str], n: int, instances: int, limits: list[float]) -> list[Task]:
+    """Instance by instance, so that a part of them is a fair comparison too."""
+    tasks: list[Task] = []
+    for row in range(instances):
+        for name in names:
+            tasks += [(name, n, row, seconds, method) for seconds in limits for method in methods_for(name)]
+            if name == "tsp" and solvers.get("elkai").unavailable() is None:
+                tasks.append((name, n, row, REFERENCE, "elkai"))
+    return tasks
+
+
+def key(row: dict[str, Any]) -> Task:
+    return row["problem"], row["n"], row["instance"], row["seconds"], row["method"]
+
+
+def table(
+    names: list[str], n: int, instances: int, limits: list[float], results: Path, at_once: int
+) -> list[dict[str, Any]]:
+    wanted = tasks_of(names, n, instances, limits)
+    done = {key(row): row for row in map(json.loads, results.read_text().splitlines())} if results.exists() else {}
+    todo = [task for task in wanted if task not in done]
+    print(f"{len(wanted) - len(todo)} of {len(wanted)} runs are in {results}; {at_once} at once", flush=True)
+    if todo:
+        began = told = time.perf_counter()
+        spawned = multiprocessing.get_context("spawn")
+        with spawned.Pool(at_once, warm_up, (names,)) as pool, results.open("a") as file:
+            for count, row in enumerate(pool.imap_unordered(measure, todo), 1):
+                file.write(json.dumps(row) + "\n")
+                file.flush()
+                done[key(row)] = row
+                if (now := time.perf_counter()) - told > 15 or count == len(todo):
+                    told = now
+                    left = (now - began) / count * (len(todo) - count)
+                    print(f"  {count} of {len(todo)} runs, {left:.0f} s left", flush=True)
+    return summary([done[task] for task in wanted])
+
+
+def summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Mean cost, mean gap to the best of all methods, and time taken, for each problem, time limit and method."""
+    best: dict[tuple[str, int], float] = defaultdict(lambda: math.inf)
+    groups: dict[tuple[str, float, str], list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        groups[row["problem"], row["seconds"], row["method"]].append(row)
+        if row["cost"] is not None:
+            place = row["problem"], row["instance"]
+            best[place] = min(best[place], row["cost"])
+    heads = ("problem", "seconds", "method", "mean cost", "gap to best", "standard error", "took", "longest", "failed")
+    print(f"\n| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
+    figures = []
+    for (name, seconds, method), group in groups.items():
+        solved = [row for row in group if row["cost"] is not None]
+        if not solved:
+            print(f"| {name} | {seconds:g} | {method} | | | | | | {len(group)} |")
+            continue
+        reference = [best[name, row["instance"]] for row in solved]
+        gaps = torch.tensor([(row["cost"] - b) / abs(b) for row, b in zip(solved, reference, strict=True)])
+        took = [row["took"] for row in group]
+        figure = {
+            "problem": name, "seconds": seconds, "method": method, "instances": len(group),
+            "mean": sum(row["cost"] for row in solved) / len(solved), "gap": float(gaps.mean()),
+            "error": float(gaps.std()) / len(solved) ** 0.5 if len(solved) > 1 else 0.0,
+            "took": sum(took) / len(took), "longest": max(took), "failed": len(group) - len(solved),
+        }  # fmt: skip
+        figures.append(figure)
+        print(
+            f"| {name} | {seconds:g} | {method} | {figure['mean']:.4f} | {figure['gap']:.3%} | {figure['error']:.3%} "
+            f"| {figure['took']:.3f} s | {figure['longest']:.3f} s | {figure['failed']} |"
+        )
+    return figures
 
 
 def libraries(folder: Path, seconds: float) -> list[dict[str, Any]]:
@@ -150,17 +212,21 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, nargs="+", help="0.1 and 1; 10 for library files, 15 for --many")
     parser.add_argument("--libraries", type=Path, help="folder with TSPLIB and CVRPLIB files")
     parser.add_argument("--many", type=int, help="instances of TSP100 for solve_many")
-    parser.add_argument("--json", type=Path, help="write the figures there")
+    parser.add_argument(
+        "--results", type=Path, default=Path("solve_quality.jsonl"), help="one line a run, to go on from"
+    )
+    parser.add_argument("--at-once", type=int, default=min(2, os.cpu_count() or 1), help="instances at once")
+    parser.add_argument("--json", type=Path, help="write the figures of the table there")
     given = parser.parse_args()
-    for name in PROBLEMS:
-        x = problems.get(name).sample(NumpyRng(0), 1, 10)
-        solve(**arguments(name, x), seconds=0.01)  # start-up of compiled code and models
+    if given.libraries is not None or given.many is not None:
+        solve(**arguments("tsp", instance("tsp", 10, 0)), seconds=0.01)  # start-up of compiled code and models
     if given.libraries is not None:
         rows = libraries(given.libraries, (given.seconds or [10.0])[0])
     elif given.many is not None:
         rows = many(given.many, (given.seconds or [15.0])[0])
     else:
-        rows = table(given.problems, given.n, given.instances, given.seconds or [0.1, 1.0])
+        limits = given.seconds or [0.1, 1.0]
+        rows = table(given.problems, given.n, given.instances, limits, given.results, given.at_once)
     if given.json is not None:
         given.json.write_text(json.dumps(rows, indent=1) + "\n")
 

@@ -19,7 +19,7 @@ from routelearn.compiling import Captured, autocast, best_device, resolve_precis
 from routelearn.config import TrainConfig
 from routelearn.policies.base import shape_of
 from routelearn.problems import PROBLEMS, DeviceRng, NumpyRng
-from routelearn.rollout import rollout, sample
+from routelearn.rollout import rollout
 from routelearn.train import make_baseline
 from routelearn.update import Meter, Update
 
@@ -135,7 +135,7 @@ def time_stages(update: Update, device: torch.device, precision: str, seconds: f
     with torch.no_grad(), autocast(device, precision):
         fixed = policy.encode(features)
         rolled = rollout(
-            problem, policy, fixed, x, solutions=config.solutions, steps=update.steps, select=sample, record=True,
+            problem, policy, fixed, x, solutions=config.solutions, steps=update.steps, temperature=1.0, record=True,
             step=update.advance,
         )  # fmt: skip
     leaves = type(fixed)(*(f.detach().clone().requires_grad_() for f in fixed))
@@ -143,7 +143,7 @@ def time_stages(update: Update, device: torch.device, precision: str, seconds: f
     def roll() -> None:
         with torch.no_grad(), autocast(device, precision):
             r = rollout(
-                problem, policy, fixed, x, solutions=config.solutions, steps=update.steps, select=sample, record=True,
+                problem, policy, fixed, x, solutions=config.solutions, steps=update.steps, temperature=1.0, record=True,
                 step=update.advance,
             )  # fmt: skip
             update.cost(x, r.tour)

@@ -31,6 +31,11 @@ def compiled(fn: Callable[..., Any], device: torch.device) -> Callable[..., Any]
     return torch.compile(fn, dynamic=False)
 
 
+def compiled_encoder(policy: Any, device: torch.device) -> Callable[..., Any]:
+    """A policy's `encode`, compiled in the parts that it names."""
+    return policy.encode_by(functools.partial(compiled, device=device))
+
+
 @functools.cache
 def capture_stream(device: torch.device) -> torch.cuda.Stream:
     """One stream for all captures: autograd ties a parameter's gradient to the stream that first made it."""

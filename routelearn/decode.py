@@ -18,8 +18,9 @@ from torch import Tensor
 
 from routelearn.compiling import Captured, autocast
 from routelearn.errors import InputError
+from routelearn.policies.cpu_kernels import processors, side_by_side, stepping
 from routelearn.problems.base import Problem, map_instance, repeat, take
-from routelearn.rollout import Advance, Live, Rolled, Select, advance, begin, finish, greedy, look, rollout, sample_at
+from routelearn.rollout import Advance, Live, Rolled, advance, begin, finish, look, rollout
 
 CHOICES = "greedy, sample:K, sample:K@TEMPERATURE, multistart:K, augment:K, beam:K, joined by +"
 
@@ -32,7 +33,7 @@ class Strategy:
     augment: int = 1  # symmetries of the square, then random rotations
     starts: int = 0  # forced first nodes; 0: the policy chooses
     samples: int = 0  # draws (per start); 0: greedy
-    temperature: float = 1.0
+    temperature: float = 0.0  # of the draws; 0: the likeliest node at each step
     beam: int = 0
 
     @property
@@ -44,10 +45,6 @@ class Strategy:
     def rollouts(self) -> int:
         """Solutions per instance, all told."""
         return self.augment * self.solutions
-
-    @property
-    def select(self) -> Select:
-        return sample_at(self.temperature) if self.samples else greedy
 
 
 def parse(text: str) -> Strategy:
@@ -65,6 +62,8 @@ def parse(text: str) -> Strategy:
         if field in parts:
             raise InputError(f"{match[2]} stands twice in {text!r}")
         parts[field] = int(match[3])
+        if field == "samples":
+            parts["temperature"] = 1.0
         if parts[field] < 1:
             raise InputError(f"{part.strip()!r} asks for {parts[field]}; it must be 1 or more")
         if match[4]:
@@ -165,7 +164,7 @@ def memory_budget(device: torch.device) -> int:
     """Bytes that one chunk may use: a share of what the GPU has free, a cache-friendly amount on a CPU."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0] * 0.25)
-    return 256 * 2**20
+    return 128 * 2**20
 
 
 def row_bytes(policy: Any, nodes: int, solutions: int, element: int) -> int:
@@ -188,6 +187,10 @@ def cut(policy: Any, nodes: int, strategy: Strategy, element: int, budget: int, 
         return max(1, min(batch, budget // whole)), 1
     draw = (whole - encoded) // strategy.samples  # one draw from every start and symmetry
     return 1, -(-strategy.samples // max(1, (budget - encoded) // draw))
+
+
+FEWEST = 16  # instances that make a chunk worth a processor of its own
+SMALL = 256  # nodes that one processor encodes about as fast as several do, waiting for each other
 
 
 @torch.no_grad()
@@ -218,17 +221,30 @@ def decode(
         if device.type == "cuda" and batch // chunk > 2 * Captured.warm_calls and pieces == 1 and not strategy.beam:
             first = take(x, slice(0, chunk))
             graph = Repeated(problem, policy, first, strategy, precision=precision, step=step)
-        for low in range(0, batch, chunk):
+        # On a CPU chunks go side by side, unless the order of draws or something compiled stands in the way.
+        ordinary = encode in (None, policy.encode) and step is advance
+        apart = device.type == "cpu" and ordinary and not strategy.samples
+        if apart:
+            chunks = max(-(-batch // chunk), min(processors(), batch // FEWEST))
+            if chunks > processors():
+                chunks = -(-chunks // processors()) * processors()  # as many for each
+            chunk = -(-batch // chunks)
+            apart = chunks > 1
+
+        def one(low: int) -> Decoded:
             part = take(x, slice(low, low + chunk))
-            if graph is not None and part.xy.shape[0] == chunk:
-                parts.append(graph(part))
-            else:
-                # What was compiled is for full chunks; a last smaller one is not worth compiling for.
-                full = part.xy.shape[0] == chunk
-                tools = (encode, step) if full else (None, advance)
-                parts.append(_decode_chunk(problem, policy, part, strategy, seed, precision, pieces, *tools))
+            full = part.xy.shape[0] == chunk
+            if graph is not None and full:
+                return graph(part)
+            # What was compiled is for full chunks; a last smaller one is not worth compiling for.
+            tools = (encode, step) if full else (None, advance)
+            return _decode_chunk(problem, policy, part, strategy, seed, precision, pieces, *tools)
+
+        lows = range(0, batch, chunk)
+        for part in side_by_side(one, lows) if apart else map(one, lows):
+            parts.append(part)
             if progress is not None:
-                progress(part.xy.shape[0])
+                progress(part.tour.shape[0])
     longest = max(part.tour.shape[2] for part in parts)
     tours = [pad_tour(problem, part.tour, longest) for part in parts]
     return Decoded(torch.cat(tours), torch.cat([part.cost for part in parts]))
@@ -256,7 +272,7 @@ def _decode_chunk(
 ) -> Decoded:
     batch = x.xy.shape[0]
     many = repeat(x, strategy.augment)
-    with autocast(x.xy.device, precision):
+    with autocast(x.xy.device, precision), _sparing(many):
         features = augmented(problem.features(x), strategy.augment, seed)
         cache = (policy.encode if encode is None else encode)(features)
         best: Decoded | None = None
@@ -267,6 +283,11 @@ def _decode_chunk(
             best = found if best is None else _better(problem, best, found)
     assert best is not None
     return best
+
+
+def _sparing(x: Any) -> Any:
+    """Around the whole of a small piece of work: no threads that wait for each other."""
+    return stepping(x.xy.device, x.xy.shape[0] * x.xy.shape[1] <= SMALL)
 
 
 def _roll(
@@ -280,7 +301,9 @@ def _roll(
     if strategy.starts:
         prefix = first_nodes(problem, x, strategy.starts).repeat_interleave(draws, 1)[..., None]
     solutions = max(1, strategy.starts) * draws
-    return finish(problem, policy, cache, x, solutions=solutions, select=strategy.select, prefix=prefix, step=step)
+    return finish(
+        problem, policy, cache, x, solutions=solutions, temperature=strategy.temperature, prefix=prefix, step=step
+    )
 
 
 def first_nodes(problem: Problem, x: Any, count: int) -> Tensor:
@@ -334,19 +357,22 @@ class Repeated:
         strategy, problem = self.strategy, self.problem
         batch = self.x.xy.shape[0]
         many = repeat(self.x, strategy.augment)
-        with torch.no_grad(), autocast(self.x.xy.device, self.precision):
+        with torch.no_grad(), autocast(self.x.xy.device, self.precision), _sparing(many):
             cache = self.policy.encode(augmented(problem.features(self.x), strategy.augment, 0))
-            prefix = None
-            if strategy.starts:
-                prefix = first_nodes(problem, many, strategy.starts)
-                prefix = prefix.repeat_interleave(max(1, strategy.samples), 1)[..., None]
-            rolled = rollout(
-                problem, self.policy, cache, many, solutions=strategy.solutions, steps=self.steps,
-                select=strategy.select, prefix=prefix, step=self.step,
-            )  # fmt: skip
+            if self.captured.stream is None:  # nothing is captured, so it may stop when all are finished
+                rolled = _roll(problem, self.policy, cache, many, strategy, 1, 0, self.step)
+            else:
+                prefix = None
+                if strategy.starts:
+                    prefix = first_nodes(problem, many, strategy.starts)
+                    prefix = prefix.repeat_interleave(max(1, strategy.samples), 1)[..., None]
+                rolled = rollout(
+                    problem, self.policy, cache, many, solutions=strategy.solutions, steps=self.steps,
+                    temperature=strategy.temperature, prefix=prefix, step=self.step,
+                )  # fmt: skip
             cost = problem.cost(many, rolled.tour).masked_fill(~rolled.done, math.inf)
             found = _best_of(rolled.tour.unflatten(0, (batch, -1)).flatten(1, 2), cost.view(batch, -1))
-        if self.best is None:
+        if self.best is None or self.captured.stream is None:
             self.best = found
         else:  # the same memory every time: that is what a replayed graph writes
             self.best.tour.copy_(found.tour)

@@ -12,12 +12,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from routelearn.errors import InputError
-from routelearn.policies.base import Policy, Seen, Trajectory, map_seen
-from routelearn.policies.cpu_kernels import stepping
+from routelearn.policies.base import Choice, Policy, Seen, Trajectory, map_seen
+from routelearn.policies.cpu_kernels import leaves_little, stepping
 from routelearn.problems.base import Problem
-
-Select = Callable[[Tensor], Tensor]  # logits [B, S, N] -> nodes [B, S]
 
 
 class Live(NamedTuple):
@@ -38,24 +35,6 @@ class Rolled(NamedTuple):
     live: Live
 
 
-def greedy(logits: Tensor) -> Tensor:
-    return logits.argmax(-1)
-
-
-def sample(logits: Tensor) -> Tensor:
-    """One draw per row by the Gumbel-max trick: no host synchronisation, never an infeasible node."""
-    return (logits - torch.empty_like(logits).exponential_().log()).argmax(-1)
-
-
-def sample_at(temperature: float) -> Select:
-    """Draws from the policy sharpened (below 1) or flattened (above 1)."""
-    if not temperature > 0:
-        raise InputError(f"temperature {temperature}; it must be above 0")
-    if temperature == 1.0:
-        return sample
-    return lambda logits: sample(logits / temperature)
-
-
 def begin(problem: Problem, policy: Policy, cache: Any, x: Any, solutions: int) -> Live:
     last = torch.full((x.xy.shape[0], solutions), -1, device=x.xy.device)
     return Live(problem.initial(x, solutions), policy.begin(cache, solutions), last)
@@ -68,22 +47,25 @@ def look(problem: Problem, x: Any, state: Any) -> Seen:
 
 
 def advance(
-    problem: Problem, policy: Policy, cache: Any, x: Any, live: Live, select: Select, forced: Tensor | None = None
-) -> tuple[Live, Tensor, Tensor, Seen]:
-    """One step: the new partial solutions, the nodes chosen, their log-probability, and what was seen.
+    problem: Problem,
+    policy: Policy,
+    cache: Any,
+    x: Any,
+    live: Live,
+    temperature: float = 0.0,
+    forced: Tensor | None = None,
+    keep: bool = False,
+) -> tuple[Live, Choice, Seen]:
+    """One step: the new partial solutions, what the policy chose, and what it saw.
 
-    `forced` [B, S] gives the node instead, where it is not -1.
+    It takes the likeliest nodes at temperature 0, else draws; `forced` [B, S] gives the node where it is not -1.
     """
     seen = look(problem, x, live.state)
-    logits, carry = policy.step(cache, live.carry, live.last, seen)
-    action = select(logits)
-    if forced is not None:
-        action = torch.where(forced < 0, action, forced)
-    log_prob = logits.gather(-1, action[..., None])[..., 0] - logits.logsumexp(-1)
-    return Live(problem.step(x, live.state, action), carry, action), action, log_prob, seen
+    choice = policy.choose(cache, live.carry, live.last, seen, temperature, forced, keep)
+    return Live(problem.step(x, live.state, choice.nodes), choice.carry, choice.nodes), choice, seen
 
 
-Advance = Callable[..., tuple[Live, Tensor, Tensor, Seen]]
+Advance = Callable[..., tuple[Live, Choice, Seen]]
 
 
 def rollout(
@@ -94,7 +76,7 @@ def rollout(
     *,
     solutions: int = 1,
     steps: int,
-    select: Select = greedy,
+    temperature: float = 0.0,
     prefix: Tensor | None = None,
     record: bool = False,
     live: Live | None = None,
@@ -106,23 +88,25 @@ def rollout(
     """
     live = begin(problem, policy, cache, x, solutions) if live is None else live
     given = 0 if prefix is None else prefix.shape[2]
-    actions: list[Tensor] = []
+    choices: list[Choice] = []
     record_seen: list[Seen] = []
-    total = x.xy.new_zeros(live.last.shape)
-    with stepping(x.xy.device, live.last.shape[1]):
+    with stepping(x.xy.device, leaves_little(cache, live.last)):
         for t in range(steps):
             forced = prefix[:, :, t] if prefix is not None and t < given else None
-            live, action, log_prob, seen = step(problem, policy, cache, x, live, select, forced)
-            actions.append(action)
-            total = total + (log_prob if forced is None else torch.where(forced < 0, log_prob, 0.0))
+            live, choice, seen = step(problem, policy, cache, x, live, temperature, forced, record)
+            choices.append(choice)
             if record:
                 record_seen.append(seen)
-    tour = torch.stack(actions, 2)
+    tour = torch.stack([choice.nodes for choice in choices], 2)
+    log_prob = torch.stack([choice.log_prob for choice in choices], 2)
     trajectory = None
     if record:
         stacked = map_seen(lambda *steps: torch.stack(steps, 2), *record_seen)
-        trajectory = Trajectory(tour, stacked, None if prefix is None else prefix[:, :, :steps] >= 0)
-    return Rolled(tour, problem.done(x, live.state), total, trajectory, live)
+        kept = tuple(torch.stack(parts, 2) for parts in zip(*(choice.kept for choice in choices), strict=True))
+        trajectory = Trajectory(
+            tour, stacked, None if prefix is None else prefix[:, :, :steps] >= 0, (log_prob, *kept) if kept else ()
+        )
+    return Rolled(tour, problem.done(x, live.state), log_prob.sum(2), trajectory, live)
 
 
 def finish(
@@ -132,7 +116,7 @@ def finish(
     x: Any,
     *,
     solutions: int = 1,
-    select: Select = greedy,
+    temperature: float = 0.0,
     prefix: Tensor | None = None,
     step: Advance = advance,
     bound: int | None = None,
@@ -143,13 +127,13 @@ def finish(
     nodes = x.xy.shape[1]
     first = min(bound, nodes if prefix is None else max(nodes, prefix.shape[2]))
     rolled = rollout(
-        problem, policy, cache, x, solutions=solutions, steps=first, select=select, prefix=prefix, step=step
+        problem, policy, cache, x, solutions=solutions, steps=first, temperature=temperature, prefix=prefix, step=step
     )
     tours, log_prob, taken = [rolled.tour], rolled.log_prob, first
     segment = max(1, nodes // 8) if segment is None else segment
     while taken < bound and not bool(rolled.done.all()):
         more = min(segment, bound - taken)
-        rolled = rollout(problem, policy, cache, x, steps=more, select=select, live=rolled.live, step=step)
+        rolled = rollout(problem, policy, cache, x, steps=more, temperature=temperature, live=rolled.live, step=step)
         tours.append(rolled.tour)
         log_prob, taken = log_prob + rolled.log_prob, taken + more
     return Rolled(torch.cat(tours, 2), rolled.done, log_prob, None, rolled.live)

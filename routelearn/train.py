@@ -23,7 +23,7 @@ from routelearn.baselines import (
     RolloutBaseline,
     SharedBaseline,
 )
-from routelearn.compiling import Captured, compiled, resolve_precision
+from routelearn.compiling import Captured, compiled, compiled_encoder, resolve_precision
 from routelearn.config import TrainConfig
 from routelearn.decode import decode
 from routelearn.errors import InputError
@@ -331,7 +331,7 @@ def make_baseline(
 
     def rollout_costs(frozen: Any, x: Any) -> Tensor:
         if id(frozen) not in encoders:
-            encoders[id(frozen)] = compiled(frozen.encode, device) if compile and frozen.compiles else frozen.encode
+            encoders[id(frozen)] = compiled_encoder(frozen, device) if compile and frozen.compiles else frozen.encode
         bound = steps[x.xy.shape[1] - customers]
         return truncated_greedy_costs(problem, frozen, x, bound, encode=encoders[id(frozen)], step=step)
 

@@ -15,10 +15,10 @@ from torch import Tensor, nn
 
 from routelearn import distributed
 from routelearn.baselines.base import Baseline
-from routelearn.compiling import autocast, beside, compiled, rejoin
+from routelearn.compiling import autocast, beside, compiled, compiled_encoder, rejoin
 from routelearn.config import TrainConfig
 from routelearn.problems.base import DeviceRng, Problem, Rng
-from routelearn.rollout import advance, greedy, rollout, sample
+from routelearn.rollout import advance, rollout
 
 
 class Meter:
@@ -95,7 +95,7 @@ class Update:
         self.batch = config.batch_of(size)
         self.side = torch.cuda.Stream(device) if device.type == "cuda" else None
         compiles = compile and policy.compiles
-        self.encode = compiled(policy.encode, device) if compiles else policy.encode
+        self.encode = compiled_encoder(policy, device) if compiles else policy.encode
         self.advance = compiled(advance, device) if compiles else advance
         self.cost = compiled(problem.cost, device) if compile else problem.cost
 
@@ -116,7 +116,7 @@ class Update:
                     x,
                     solutions=config.solutions,
                     steps=self.steps,
-                    select=sample,
+                    temperature=1.0,
                     prefix=forced_starts(problem, x, config.solutions) if config.multistart else None,
                     record=True,
                     step=self.advance,
@@ -165,5 +165,5 @@ def truncated_greedy_costs(
     """Greedy costs [B, 1] within a fixed number of steps; infinite where a solution did not finish."""
     with torch.no_grad():
         cache = (policy.encode if encode is None else encode)(problem.features(x))
-        rolled = rollout(problem, policy, cache, x, steps=steps, select=greedy, step=step)
+        rolled = rollout(problem, policy, cache, x, steps=steps, step=step)
         return torch.where(rolled.done, problem.cost(x, rolled.tour), torch.inf)

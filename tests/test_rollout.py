@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from routelearn.policies.attention import AttentionPolicy
-from routelearn.policies.base import shape_of
+from routelearn.policies.base import drawn, likeliest, shape_of
 from routelearn.problems import PROBLEMS, NumpyRng, get
 from routelearn.problems.base import to_single
 from routelearn.problems.contract import no_host_sync
-from routelearn.rollout import advance, begin, finish, greedy, rollout, sample, sample_at
+from routelearn.rollout import advance, begin, finish, rollout
 
 BATCH, CITIES, SOLUTIONS = 4, 7, 3
 
@@ -39,12 +39,12 @@ def _no_grad():
 # ------------------------------------------------------------------------------------ whole solutions
 
 
-@pytest.mark.parametrize("select", [greedy, sample, sample_at(0.5), sample_at(3.0)])
+@pytest.mark.parametrize("temperature", [0.0, 1.0, 0.5, 3.0])
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_a_rollout_of_the_bound_is_a_checked_solution(name, select):
+def test_a_rollout_of_the_bound_is_a_checked_solution(name, temperature):
     problem, policy, x, cache = prepared(name)
     steps = problem.max_steps(x)
-    rolled = rollout(problem, policy, cache, x, solutions=SOLUTIONS, steps=steps, select=select)
+    rolled = rollout(problem, policy, cache, x, solutions=SOLUTIONS, steps=steps, temperature=temperature)
     assert rolled.tour.shape == (BATCH, SOLUTIONS, steps)
     assert rolled.done.all()
     assert rolled.trajectory is None
@@ -55,9 +55,10 @@ def test_a_rollout_of_the_bound_is_a_checked_solution(name, select):
 def test_the_record_holds_what_was_seen(name):
     problem, policy, x, cache = prepared(name)
     steps = problem.max_steps(x)
-    rolled = rollout(problem, policy, cache, x, solutions=SOLUTIONS, steps=steps, select=sample, record=True)
-    actions, seen, given = rolled.trajectory
+    rolled = rollout(problem, policy, cache, x, solutions=SOLUTIONS, steps=steps, temperature=1.0, record=True)
+    actions, seen, given, kept = rolled.trajectory
     assert given is None
+    assert kept == ()
     assert torch.equal(actions, rolled.tour)
     state = problem.initial(x, SOLUTIONS)
     for t in range(steps):
@@ -85,7 +86,7 @@ def test_the_log_probability_is_the_score_of_the_record(name):
             x,
             solutions=SOLUTIONS,
             steps=problem.max_steps(x),
-            select=sample,
+            temperature=1.0,
             prefix=prefix,
             record=True,
         )
@@ -103,8 +104,8 @@ def test_steps_after_the_end_have_log_probability_zero(name):
     problem, policy, x, cache = prepared(name)
     steps = problem.max_steps(x)
     torch.manual_seed(3)
-    exact = rollout(problem, policy, cache, x, solutions=2, steps=steps, select=sample)
-    more = rollout(problem, policy, cache, x, steps=4, select=sample, live=exact.live)
+    exact = rollout(problem, policy, cache, x, solutions=2, steps=steps, temperature=1.0)
+    more = rollout(problem, policy, cache, x, steps=4, temperature=1.0, live=exact.live)
     assert more.log_prob.eq(0).all()
     torch.testing.assert_close(problem.cost(x, torch.cat((exact.tour, more.tour), -1)), problem.cost(x, exact.tour))
 
@@ -150,10 +151,10 @@ def test_two_halves_make_the_whole(name):
     problem, policy, x, cache = prepared(name)
     steps, half = problem.max_steps(x), problem.max_steps(x) // 2
     torch.manual_seed(5)
-    whole = rollout(problem, policy, cache, x, solutions=SOLUTIONS, steps=steps, select=sample)
+    whole = rollout(problem, policy, cache, x, solutions=SOLUTIONS, steps=steps, temperature=1.0)
     torch.manual_seed(5)
-    first = rollout(problem, policy, cache, x, solutions=SOLUTIONS, steps=half, select=sample)
-    second = rollout(problem, policy, cache, x, steps=steps - half, select=sample, live=first.live)
+    first = rollout(problem, policy, cache, x, solutions=SOLUTIONS, steps=half, temperature=1.0)
+    second = rollout(problem, policy, cache, x, steps=steps - half, temperature=1.0, live=first.live)
     assert torch.equal(torch.cat((first.tour, second.tour), -1), whole.tour)
     assert torch.equal(second.done, whole.done)
     torch.testing.assert_close(first.log_prob + second.log_prob, whole.log_prob)
@@ -164,9 +165,9 @@ def test_two_halves_make_the_whole(name):
 def test_finish_gives_what_a_rollout_of_the_bound_gives(name, segment):
     problem, policy, x, cache = prepared(name)
     torch.manual_seed(6)
-    whole = rollout(problem, policy, cache, x, solutions=SOLUTIONS, steps=problem.max_steps(x), select=sample)
+    whole = rollout(problem, policy, cache, x, solutions=SOLUTIONS, steps=problem.max_steps(x), temperature=1.0)
     torch.manual_seed(6)
-    done = finish(problem, policy, cache, x, solutions=SOLUTIONS, select=sample, segment=segment)
+    done = finish(problem, policy, cache, x, solutions=SOLUTIONS, temperature=1.0, segment=segment)
     taken = done.tour.shape[2]
     assert taken <= whole.tour.shape[2]
     assert done.done.all()
@@ -205,21 +206,21 @@ def test_a_seed_gives_the_same_solutions_and_another_seed_others():
     tours = []
     for seed in (1, 1, 2):
         torch.manual_seed(seed)
-        tours.append(rollout(problem, policy, cache, x, solutions=8, steps=problem.max_steps(x), select=sample).tour)
+        tours.append(rollout(problem, policy, cache, x, solutions=8, steps=problem.max_steps(x), temperature=1.0).tour)
     assert torch.equal(tours[0], tours[1])
     assert not torch.equal(tours[0], tours[2])
 
 
 def test_greedy_takes_the_first_of_equals():
     logits = torch.tensor([[[1.0, 3.0, 3.0, -math.inf], [-math.inf, 0.0, 0.0, 0.0], [2.0, 2.0, 2.0, 2.0]]])
-    assert greedy(logits).tolist() == [[1, 1, 0]]
+    assert likeliest(logits).tolist() == [[1, 1, 0]]
 
 
-@pytest.mark.parametrize(("temperature", "select"), [(1.0, sample), (0.5, sample_at(0.5)), (2.0, sample_at(2.0))])
-def test_sampling_frequencies_are_the_probabilities(temperature, select):
+@pytest.mark.parametrize("temperature", [1.0, 0.5, 2.0])
+def test_sampling_frequencies_are_the_probabilities(temperature):
     """Chi-square over 40,000 draws from five nodes, one of them infeasible; 3 degrees, p = 0.001."""
     logits = torch.tensor([1.0, 0.0, -math.inf, -1.0, 0.5], dtype=torch.float64)
-    draws = select(logits.expand(1, 40_000, 5)).flatten()
+    draws = drawn(logits.expand(1, 40_000, 5), temperature).flatten()
     counts = draws.bincount(minlength=5).double()
     expected = (logits / temperature).softmax(0) * 40_000
     assert counts[2] == 0
@@ -234,10 +235,10 @@ def test_whole_tours_are_sampled_as_often_as_their_probability_says():
         for parameter in policy.parameters():
             parameter.mul_(2)
     cache = policy.encode(problem.features(x))
-    drawn = rollout(problem, policy, cache, x, solutions=20_000, steps=4, select=sample)
-    codes = (drawn.tour[0] * torch.tensor([64, 16, 4, 1])).sum(-1)
+    tours = rollout(problem, policy, cache, x, solutions=20_000, steps=4, temperature=1.0)
+    codes = (tours.tour[0] * torch.tensor([64, 16, 4, 1])).sum(-1)
     probability = {}
-    for code, log_prob in zip(codes.tolist(), drawn.log_prob[0].tolist(), strict=True):
+    for code, log_prob in zip(codes.tolist(), tours.log_prob[0].tolist(), strict=True):
         assert probability.setdefault(code, log_prob) == pytest.approx(log_prob, abs=1e-9)
     assert sum(map(math.exp, probability.values())) == pytest.approx(1, abs=2e-3)
     counts = codes.bincount(minlength=256)
@@ -245,16 +246,6 @@ def test_whole_tours_are_sampled_as_often_as_their_probability_says():
         (float(counts[c]) - 20_000 * math.exp(p)) ** 2 / (20_000 * math.exp(p)) for c, p in probability.items()
     )
     assert surprise < 49.7  # 23 degrees
-
-
-def test_temperature_one_is_plain_sampling():
-    assert sample_at(1.0) is sample
-
-
-@pytest.mark.parametrize("temperature", [0.0, -1.0, math.nan])
-def test_a_temperature_is_above_zero(temperature):
-    with pytest.raises(ValueError, match="temperature"):
-        sample_at(temperature)
 
 
 # --------------------------------------------------------------------------------- on the device, compiled
@@ -268,7 +259,9 @@ def test_the_loop_never_waits_for_the_host(name, monkeypatch):
     prefix = torch.full((BATCH, 2, 1), -1)
     with no_host_sync():
         cache = policy.encode(problem.features(x))
-        rolled = rollout(problem, policy, cache, x, solutions=2, steps=steps, select=sample, prefix=prefix, record=True)
+        rolled = rollout(
+            problem, policy, cache, x, solutions=2, steps=steps, temperature=1.0, prefix=prefix, record=True
+        )
         policy.score(cache, rolled.trajectory)
         problem.cost(x, rolled.tour)
 
@@ -297,5 +290,5 @@ def test_a_step_changes_nothing_it_was_given():
     problem, policy, x, cache = prepared("sdvrp")
     live = begin(problem, policy, cache, x, 2)
     before = [field.clone() for field in (*live.state, live.last)]
-    advance(problem, policy, cache, x, live, greedy)
+    advance(problem, policy, cache, x, live)
     assert all(torch.equal(old, new) for old, new in zip(before, (*live.state, live.last), strict=True))

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import os
+from enum import StrEnum
+from typing import Any
 
 import typer
 
 TOKEN = "ROUTELEARN_TOKEN"
+RAY = "With --engine ray"
+
+
+class Engine(StrEnum):
+    local = "local"
+    ray = "ray"
 
 
 def serve(
@@ -26,6 +34,23 @@ def serve(
     queue: int = typer.Option(512, min=1, help="Most requests that wait in a lane."),
     in_flight: int = typer.Option(1024, min=1, help="Most requests answered at once."),
     grace: int = typer.Option(10, min=0, help="Seconds in which SIGTERM lets requests finish."),
+    engine: Engine = typer.Option(Engine.local, help="This machine, or Ray Serve on a cluster."),
+    replicas: int | None = typer.Option(None, min=1, help="Services to start. [default: 1]", rich_help_panel=RAY),
+    max_replicas: int | None = typer.Option(
+        None, min=1, help="Add services under load, up to this many.", rich_help_panel=RAY
+    ),
+    replica_cpus: int | None = typer.Option(
+        None, min=1, help="Processors of each service. [default: 1]", rich_help_panel=RAY
+    ),
+    target_requests: float | None = typer.Option(
+        None, min=0.1, help="Requests in flight a service, above which one is added. [default: 16]", rich_help_panel=RAY
+    ),
+    upscale_delay: float | None = typer.Option(
+        None, min=0.0, help="Seconds of more load before one is added. [default: 10]", rich_help_panel=RAY
+    ),
+    downscale_delay: float | None = typer.Option(
+        None, min=0.0, help="Seconds of less load before one is taken away. [default: 300]", rich_help_panel=RAY
+    ),
 ) -> None:
     """Answer requests over HTTP, with a page to watch at /; a token is asked for if ROUTELEARN_TOKEN is set."""
     from routelearn.errors import InputError
@@ -45,8 +70,24 @@ def serve(
     token = os.environ.get(TOKEN)
     if token == "":
         raise InputError(f"{TOKEN} is empty; give it a token, or unset it")
+    chosen = {
+        "replicas": replicas, "max_replicas": max_replicas, "replica_cpus": replica_cpus,
+        "target_requests": target_requests, "upscale_delay": upscale_delay, "downscale_delay": downscale_delay,
+    }  # fmt: skip
+    given: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
+    if given and engine is Engine.local:
+        raise InputError(f"--{next(iter(given)).replace('_', '-')} is for --engine ray; leave it out, or add that")
     limits = Limits(body_kilobytes, nodes, instances, seconds, rollouts, think_nodes, queue, in_flight)
-    workers = {"construct": constructors or cores(), "short": short_workers, "long": long_workers or cores()}
+    processors = cores() if engine is Engine.local else replica_cpus or 1
+    workers = {"construct": constructors or processors, "short": short_workers, "long": long_workers or processors}
+    if engine is Engine.ray:
+        from routelearn.serve import ray_engine
+
+        if port == 0:
+            raise InputError("port 0 lets every node choose another one; give the port that all of them use")
+        scale = ray_engine.Scale(**given)
+        ray_engine.run(limits, workers, token, scale, host, port, grace, lambda line: typer.echo(line, err=True))
+        return
     app = create_app(limits, workers, token)
     typer.echo(f"routelearn on http://{host}:{port}/ (the page), /docs (the interface); Ctrl-C ends it", err=True)
     uvicorn.run(

@@ -22,7 +22,7 @@ def solve(
     capacity: str | None = typer.Option(None, help="Capacity of a vehicle."),
     max_length: float | None = typer.Option(None, help="Longest route allowed (km for lat, lon)."),
     min_prize: float | None = typer.Option(None, help="Least prize to collect."),
-    seconds: float = typer.Option(1.0, help="Time for each file; 0: one construction by the policy."),
+    seconds: float = typer.Option(1.0, help="Time for each file; 0: one construction, no search."),
     out: str | None = typer.Option(None, help="Write .json, .geojson, .csv or .sol; - prints JSON; a folder for many."),
     plot: Path | None = typer.Option(None, help="Draw .png, .svg, .pdf or an interactive .html; a folder for many."),
     watch: bool = typer.Option(False, "--watch", help="Show the cost falling while the search runs."),
@@ -97,7 +97,8 @@ def report(solution: Solution, *, brief: bool = False, to_stderr: bool = False) 
     from routelearn.plots.routes import caption
 
     console = Console(stderr=to_stderr, highlight=False)
-    console.print(f"[bold]{escape(caption(solution))}[/bold]  ({escape(solution.source)}, {solution.seconds:.2f} s)")
+    title = f"[bold]{escape(caption(solution))}[/bold]  ({escape(solution.source)}, {solution.seconds:.2f} s)"
+    console.print(title, soft_wrap=True)
     if brief:
         return
     table = Table(box=None, header_style="bold", pad_edge=False)
@@ -117,10 +118,12 @@ def report(solution: Solution, *, brief: bool = False, to_stderr: bool = False) 
     console.print(table)
     if solution.unvisited and solution.depot is not None:
         left = ", ".join(map(str, solution.unvisited[:LONGEST_LIST]))
-        console.print(f"left out: {escape(left)}{' ...' if len(solution.unvisited) > LONGEST_LIST else ''}")
-    console.print(contributions(solution))
+        console.print(
+            f"left out: {escape(left)}{' ...' if len(solution.unvisited) > LONGEST_LIST else ''}", soft_wrap=True
+        )
+    console.print(contributions(solution), soft_wrap=True)
     for note in solution.notes:
-        console.print(escape(note))
+        console.print(escape(note), soft_wrap=True)
 
 
 def contributions(solution: Solution) -> str:

@@ -247,6 +247,8 @@ def _whole_demand(
 
 def _to_decimals(value: Fraction, what: str) -> Fraction:
     """Six decimals; the dust that binary arithmetic leaves (0.30000000000000004) is wiped off, more is refused."""
+    if value.denominator == 1:  # nearly always, and fractions are slow
+        return value
     decimal = Fraction(round(value * DECIMALS), DECIMALS)
     if abs(decimal - value) * 10**9 > max(abs(value), Fraction(1)):
         raise InputError(f"{what} {float(value):g} has more than 6 decimals; round it, or use another unit")

@@ -104,7 +104,7 @@ def to_stops(
     metric = "matrix" if matrix is not None else "euclidean" if latlon is None else "great-circle"
     return Stops(
         source,
-        tuple(_ids(rows, source) if "id" in present else range(1, len(rows) + 1)),
+        tuple(_ids(rows, source) if "id" in present else _names(rows) or range(1, len(rows) + 1)),
         where,
         xy=xy,
         latlon=latlon,
@@ -148,6 +148,12 @@ def _ids(rows: Sequence[Row], source: str) -> list[str | int]:
             raise InputError(f"{source}, {place}: the id is {shown(value)}; text or a whole number is needed")
         ids.append(value.strip() if isinstance(value, str) else value)
     return ids
+
+
+def _names(rows: Sequence[Row]) -> list[str] | None:
+    """A column `name` calls the stops by it where there is no id, if each has one of its own."""
+    names = [str(row.get("name") or "").strip() for _, row in rows]
+    return names if all(names) and len(set(names)) == len(names) else None
 
 
 def _depot(rows: Sequence[Row], source: str) -> int | None:

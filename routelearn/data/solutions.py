@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from routelearn.data.convert import Converted
 from routelearn.data.files import STDIN
 from routelearn.data.stops import Stops
 from routelearn.errors import InputError
-from routelearn.problems.base import closed_length
+from routelearn.problems.base import leg
 
 FORMAT_VERSION = 1
 
@@ -66,9 +68,9 @@ def solution_of(converted: Converted, stops: Stops, tour: Tensor) -> Solution:
         unit=scale.unit,
         depot=scale.ids[0] if problem.has_depot else None,
         routes=[[scale.ids[node] for node in route] for route in routes],
-        lengths=[float(closed_length(x, torch.tensor(route)[None, None])) for route in closed],
+        lengths=_lengths(x, closed),
         loads=_loads(x, routes, scale.demand) if hasattr(x, "demand") else None,
-        prize=None if earned is None else float(sum(earned[0, node] for node in visited)),
+        prize=None if earned is None else float(earned[0, list(visited)].sum()),
         unvisited=[scale.ids[node] for node in range(start, len(scale.ids)) if node not in visited],
         node_routes=routes,
         places={} if coordinates is None else _places(stops, coordinates),
@@ -91,6 +93,14 @@ def _from_first(nodes: list[int]) -> list[int]:
     """A closed tour told from node 0: the marked depot, else the first stop of the file."""
     start = nodes.index(0)
     return nodes[start:] + nodes[:start]
+
+
+def _lengths(x: Any, closed: list[list[int]]) -> list[float]:
+    """Of each closed route; all their legs in one look at the instance, since there may be a thousand routes."""
+    origin = torch.tensor([[node for route in closed for node in route]])
+    target = torch.tensor([[node for route in closed for node in (*route[1:], route[0])]])
+    legs = iter(leg(x, origin.long(), target.long())[0].tolist())
+    return [math.fsum(islice(legs, len(route))) for route in closed]
 
 
 def _loads(x: Any, routes: list[list[int]], unit: int) -> list[float]:

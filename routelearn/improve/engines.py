@@ -12,13 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routelearn.improve import routes_local, selective_kernel, sisr_kernel, starts, tsp_kernel
-from routelearn.improve.graph import floats, graph_of, random_state
+from routelearn.improve.graph import Graph, floats, graph_of, random_state
 from routelearn.improve.routes import clear, copy_all, empty_routes, read_tour, total_length, write_tour
+from routelearn.improve.swap_star import angles
 from routelearn.problems.op import SLACK
 
 Tour = NDArray[np.int64]
 
 NEIGHBOURS_TOUR, NEIGHBOURS_ROUTES = 10, 40
+ROUND = 2  # a round over a selective route takes about 1 / ROUND unit of work for each node
+POLISH_LOOKS = 1000  # customers looked at by a local search between two steps of the metaheuristic, at most
+LOOK = 4  # units of work in a look at all moves of a customer between routes
 BREADTH = 5  # neighbours tried at the third level of a 3-opt move
 UNLIMITED = 1 << 60
 
@@ -26,6 +30,7 @@ UNLIMITED = 1 << 60
 class Engine(Protocol):
     """A search of one instance, in slices."""
 
+    graph: Graph
     exhausted: bool  # so few nodes that local search finds the optimum: nothing to explore
 
     def start(self) -> None:
@@ -64,8 +69,8 @@ class TourEngine:
     HOT, COLD = 0.03, 0.003  # temperature in mean legs
     STRETCH = 50  # positions that a kick moves, at most
 
-    def __init__(self, x: Any, seed: int):
-        self.graph = graph_of(x, NEIGHBOURS_TOUR)
+    def __init__(self, x: Any, seed: int, graph: Graph | None = None):
+        self.graph = graph_of(x, NEIGHBOURS_TOUR) if graph is None else graph
         self.nodes = nodes = len(self.graph.legs)
         self.exhausted = nodes < tsp_kernel.FEWEST
         self.breadth = min(BREADTH, nodes - 1)
@@ -117,14 +122,15 @@ class TourEngine:
 
 
 class RoutesEngine:
-    """CVRP and SDVRP: local search over routes, and slack induction by string removals."""
+    """CVRP and SDVRP: slack induction by string removals, with local search over the routes now and then."""
 
     HOT, COLD = 1.0, 0.05  # temperature in mean legs
     WIDE = 20  # neighbours beside which a customer may be inserted
     DESCENT = 10  # SDVRP: ruin-and-recreate steps per customer that stand for a local search
+    POLISH = 3  # such steps per customer from one local search to the next
 
-    def __init__(self, x: Any, seed: int, split: bool):
-        self.graph = graph_of(x, NEIGHBOURS_ROUTES)
+    def __init__(self, x: Any, seed: int, split: bool, graph: Graph | None = None):
+        self.graph = graph_of(x, NEIGHBOURS_ROUTES) if graph is None else graph
         self.split = split
         nodes = len(self.graph.legs)
         self.capacity = int(x.capacity[0])
@@ -139,8 +145,11 @@ class RoutesEngine:
         self.scratch = (np.zeros(64, np.int32), np.zeros(64, np.int32), np.zeros(64))
         self.dirty, self.is_dirty = np.zeros(nodes, np.int32), np.zeros(nodes, np.bool_)
         self.wide = min(self.WIDE, nodes - 1)
+        self.polar = x.distances is None
+        self.extents = angles(floats(x.xy[0])) if self.polar else floats(x.xy[0])
+        self.marks = routes_local.fresh_marks(nodes)
         self.real = np.zeros(2)
-        self.descent_left = 0
+        self.descent_left, self.unpolished = 0, 0
         self.random = random_state(seed)
 
     def start(self) -> None:
@@ -176,29 +185,37 @@ class RoutesEngine:
         copy_all(self.now, self.shortest)
         self.real[:] = total_length(self.now, self.graph.legs)
         self.descent_left = self.DESCENT * len(self.served)
+        self.marks = routes_local.fresh_marks(len(self.demand))
 
     def descend(self, work: int) -> bool:
-        if not self.now.tails.any() and len(self.served) == len(self.demand) - 1:  # it walks every customer
-            before = self.real[0]
-            done = self._local_search(work)
-            if not (done and self.split) or self.real[0] < before - self.graph.epsilon:
+        if self._walkable():
+            before = self.real[sisr_kernel.LENGTH]
+            done = self._local_search(max(1, work // LOOK))
+            if not (done and self.split) or self.real[sisr_kernel.LENGTH] < before - self.graph.epsilon:
                 return done and not self.split
         steps = min(self.descent_left, max(1, work // 16))
         self._anneal(0.0, steps)
         self.descent_left -= steps
         return self.descent_left == 0
 
-    def _local_search(self, work: int) -> bool:
+    def _walkable(self) -> bool:
+        """Local search walks every customer, and knows no split deliveries."""
+        return len(self.served) == len(self.demand) - 1 and not self.now.tails.any()
+
+    def _local_search(self, looks: int) -> bool:
+        """Go on with the descent of the present solution; True at its local optimum."""
         graph = self.graph
-        tour = write_tour(self.now)
         tour, done = routes_local.descend_routes(
-            tour, self.demand, self.capacity, graph.legs, graph.near, self.wide, graph.symmetric, graph.epsilon, work
-        )
+            write_tour(self.now), self.demand, self.capacity, graph.legs, graph.near, self.wide, self.extents,
+            self.polar, graph.symmetric, graph.epsilon, self.marks, looks,
+        )  # fmt: skip
         read_tour(tour, self.demand, self.capacity, self.now)
-        left = self.descent_left
-        self._adopt()
-        self.descent_left = left
-        return done
+        copy_all(self.now, self.kept)
+        self.real[sisr_kernel.LENGTH] = total_length(self.now, graph.legs)
+        if self.real[sisr_kernel.LENGTH] < self.real[sisr_kernel.BEST] - graph.epsilon:
+            self.real[sisr_kernel.BEST] = self.real[sisr_kernel.LENGTH]
+            copy_all(self.now, self.shortest)
+        return bool(done)
 
     def _anneal(self, temperature: float, iterations: int) -> None:
         graph = self.graph
@@ -213,6 +230,11 @@ class RoutesEngine:
     def explore(self, cooled: float, work: int) -> None:
         mean = self.real[sisr_kernel.BEST] / max(1, len(self.served))
         self._anneal(geometric(self.HOT, self.COLD, cooled) * mean, work)
+        self.unpolished += work
+        due = self.unpolished >= self.POLISH * len(self.served) and self._walkable()
+        if due and self._local_search(POLISH_LOOKS):  # not at its end: the next call goes on with it
+            self.unpolished = 0
+            self.marks = routes_local.fresh_marks(len(self.demand))
 
     def return_to_best(self) -> None:
         copy_all(self.shortest, self.now)
@@ -233,8 +255,8 @@ class SelectiveEngine:
     LONGEST, WIDE = 10, 12
     LENGTH_PRICE = 0.1  # OP: driving the whole limit costs this many mean prizes
 
-    def __init__(self, x: Any, seed: int):
-        self.graph = graph_of(x, NEIGHBOURS_ROUTES)
+    def __init__(self, x: Any, seed: int, graph: Graph | None = None):
+        self.graph = graph_of(x, NEIGHBOURS_ROUTES) if graph is None else graph
         nodes = len(self.graph.legs)
         self.exhausted = nodes < 3
         prize = floats(x.prize[0])
@@ -254,7 +276,7 @@ class SelectiveEngine:
 
     def start(self) -> None:
         self.load(np.zeros(1, np.int64))
-        self.descend(UNLIMITED)
+        self.descend(0)
 
     def load(self, tour: Tour) -> bool:
         visited = tour[tour > 0]
@@ -275,12 +297,12 @@ class SelectiveEngine:
 
     def descend(self, work: int) -> bool:
         graph = self.graph
-        selective_kernel.settle(
+        done = selective_kernel.settle(
             self.route, self.rules, graph.legs, graph.back, graph.near, graph.after, self.wide, self.breadth,
-            graph.symmetric, graph.epsilon, False, self.random,
+            graph.symmetric, graph.epsilon, False, self.random, -(-ROUND * work // len(graph.legs)),
         )  # fmt: skip
         selective_kernel.keep(self.route, self.rules, graph.epsilon)
-        return True
+        return bool(done)
 
     def explore(self, cooled: float, work: int) -> None:
         graph, route = self.graph, self.route

@@ -68,13 +68,15 @@ def floats(values: Tensor) -> Floats:
 
 def graph_of(x: Any, neighbours: int) -> Graph:
     """The graph of an instance with batch axis 1."""
-    count = min(neighbours, x.xy.shape[1] - 1)
     if x.distances is None:
-        legs = euclidean(floats(x.xy[0]))
-        near = nearest(legs, count)
-        return Graph(legs, legs, near, near, True, EPSILON * max(float(legs.mean()), 1e-30))
+        return graph_from(euclidean(floats(x.xy[0])), neighbours, True)
     legs = floats(x.distances[0])
-    symmetric = bool(np.array_equal(legs, legs.T))
+    return graph_from(legs, neighbours, bool(np.array_equal(legs, legs.T)))
+
+
+def graph_from(legs: Floats, neighbours: int, symmetric: bool) -> Graph:
+    """The graph of legs [N, N]."""
+    count = min(neighbours, len(legs) - 1)
     back = legs if symmetric else np.ascontiguousarray(legs.T)
     near = nearest(legs if symmetric else legs + back, count)
     after = near if symmetric else nearest(legs, count)

@@ -3,16 +3,37 @@
 All routes lie in one array, with 0 before, between and after them; a move makes customer u a neighbour of one of
 its near customers v: relocate a stretch of one to three customers (either way round), exchange two customers,
 reverse (2-opt within a route, 2-opt* turned round between two), exchange two route ends (2-opt*). Where legs are
-asymmetric nothing is turned round.
+asymmetric nothing is turned round. Once none of these improves, SWAP* looks at pairs of routes.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
+
+from routelearn.improve.swap_star import PLACES, best_swap, extent, make_swap, overlap, shifted
 
 RELOCATE, RELOCATE_TURNED, EXCHANGE, REVERSE, TAILS = 1, 2, 3, 4, 5
 LONGEST = 3
+PAIRS_A_LOOK = 256  # pairs of customers that SWAP* holds against each other in the time of one look at a customer
+
+
+class Marks(NamedTuple):
+    """What a descent has looked at, by customer, so that it stops after any number of looks and goes on later."""
+
+    quiet: NDArray[np.bool_]  # [N]: don't-look bits
+    moved: NDArray[np.int64]  # [N]: when the customer's route last changed
+    tested: NDArray[np.int64]  # [N]: when SWAP* last tried the route whose lowest customer this is
+    clock: NDArray[np.int64]  # [1]
+
+
+def fresh_marks(nodes: int) -> Marks:
+    """Nothing looked at yet."""
+    whole = np.int64
+    return Marks(np.zeros(nodes, np.bool_), np.zeros(nodes, whole), np.full(nodes, -1, whole), np.zeros(1, whole))
 
 
 @njit(cache=True, nogil=True)
@@ -180,10 +201,80 @@ def best_move(u, seq, pos, route, head, load, demand, capacity, legs, near, wide
 
 
 @njit(cache=True, nogil=True)
-def descend_routes(tour, demand, capacity, legs, near, wide, symmetric, epsilon, looks):
-    """Best moves, customer by customer, until none improves or `looks` customers were looked at.
+def note_moved(start, seq, marks):
+    """The route behind place `start` has changed."""
+    i = start + 1
+    while seq[i] != 0:
+        marks.moved[seq[i]] = marks.clock[0]
+        i += 1
 
-    Gives (tour, whether the local optimum was reached); the tour has 0 after every route.
+
+@njit(cache=True, nogil=True)
+def swap_pass(seq, size, demand, capacity, legs, extents, polar, epsilon, marks, looks):
+    """The best SWAP* move of every pair of routes that has one: (moves made, looks left).
+
+    A pair is the business of the route with the lowest customer, and tried again only after one of the two has changed
+    (whatever their order in the array, which a reversal may change). Without a move and with looks left there is none.
+    """
+    nodes = demand.shape[0]
+    starts, lowest = np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
+    count, load = np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
+    boxes, cost, place = np.empty((nodes, 4)), np.empty((nodes, PLACES)), np.empty((nodes, PLACES), np.int64)
+    routes, made = 0, 0
+    for i in range(size - 1):
+        if seq[i] == 0 and seq[i + 1] != 0:
+            starts[routes] = i
+            routes += 1
+        elif seq[i] != 0:
+            count[routes - 1] += 1
+            load[routes - 1] += demand[seq[i]]
+    for r in range(routes):
+        lowest[r] = extent(seq, starts[r], extents, polar, boxes[r])
+    for a in range(routes):
+        if looks <= 0:
+            break
+        begun = marks.clock[0]
+        before = marks.tested[lowest[a]]
+        for b in range(routes):
+            if lowest[b] <= lowest[a] or max(marks.moved[lowest[a]], marks.moved[lowest[b]]) <= before:
+                continue
+            if count[a] == 0 or not overlap(boxes[a], boxes[b], polar):
+                continue
+            looks -= 1 + count[a] * count[b] // PAIRS_A_LOOK
+            gain, i, to_b, j, to_a = best_swap(
+                seq, starts[a], starts[b], load[a], load[b], demand, capacity, legs, epsilon, cost, place
+            )
+            if gain == 0.0:
+                continue
+            made += 1
+            for end in (i, to_b, j, to_a):
+                marks.quiet[seq[end]] = marks.quiet[seq[end + 1]] = marks.quiet[seq[max(end - 1, 0)]] = False
+            change = -demand[seq[i]] + (demand[seq[j]] if j > 0 else 0)
+            from_a = starts[a] < i <= starts[a] + count[a]
+            for r in range(routes):
+                starts[r] = shifted(starts[r], i, to_b)
+                if j > 0:
+                    starts[r] = shifted(starts[r], shifted(j, i, to_b), shifted(to_a, i, to_b))
+            make_swap(seq, i, to_b, j, to_a)
+            load[a] += change if from_a else -change
+            load[b] -= change if from_a else -change
+            if j == 0:
+                count[a] += -1 if from_a else 1
+                count[b] -= -1 if from_a else 1
+            marks.clock[0] += 1
+            for r in (a, b):
+                lowest[r] = extent(seq, starts[r], extents, polar, boxes[r])
+                note_moved(starts[r], seq, marks)
+        marks.tested[lowest[a]] = begun
+    return made, looks
+
+
+@njit(cache=True, nogil=True)
+def descend_routes(tour, demand, capacity, legs, near, wide, extents, polar, symmetric, epsilon, marks, looks):
+    """Best moves, customer by customer, then SWAP*, until none improves or `looks` customers were looked at.
+
+    Gives (tour, whether the local optimum was reached); the tour has 0 after every route. `marks` remember what was
+    looked at, so that the next call goes on. `extents` [N, 2]: angles around the depot if `polar`, else places.
     """
     nodes = demand.shape[0]
     seq = np.zeros(tour.shape[0] + 2, np.int64)
@@ -197,29 +288,39 @@ def descend_routes(tour, demand, capacity, legs, near, wide, symmetric, epsilon,
     pos = np.zeros(nodes, np.int64)
     route, head, load = np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.int64)
     survey(seq, size, demand, pos, route, head, load)
-    quiet = np.zeros(nodes, np.bool_)  # don't-look bits
-    ends = np.zeros(12, np.int64)
-    reached = False
-    while not reached and looks > 0:
-        reached = True
+    ends = np.zeros(8, np.int64)
+    while looks > 0:
+        found = False
         for u in range(1, nodes):
-            if quiet[u] or pos[u] == 0:
+            if marks.quiet[u] or pos[u] == 0:
                 continue
             looks -= 1
             if looks < 0:
-                reached = False
-                break
+                return seq[1:size], False
             kind, i, j, k = best_move(
                 u, seq, pos, route, head, load, demand, capacity, legs, near, wide, symmetric, epsilon
             )
-            quiet[u] = kind == 0
+            marks.quiet[u] = kind == 0
             if kind == 0:
                 continue
-            reached = False
-            for n, place in enumerate((i - 1, i, i + 1, j - 1, j, j + 1, k, k + 1)):
-                ends[n] = seq[place] if 0 <= place < size else 0
-            for n in range(8):
-                quiet[ends[n]] = False
+            found = True
+            for n, at in enumerate((i - 1, i, i + 1, j - 1, j, j + 1, k, k + 1)):
+                ends[n] = seq[at] if 0 <= at < size else 0
             make(seq, kind, i, j, k)
             survey(seq, size, demand, pos, route, head, load)
-    return seq[1:size], reached
+            marks.clock[0] += 1
+            for c in ends:
+                marks.quiet[c] = False
+                if c != 0 and marks.moved[c] != marks.clock[0]:
+                    start = pos[c] - 1
+                    while seq[start] != 0:
+                        start -= 1
+                    note_moved(start, seq, marks)
+        if not found:
+            made, looks = swap_pass(
+                seq, size, demand, capacity, legs, extents, polar, epsilon, marks, looks
+            )  # fmt: skip
+            if made == 0:
+                return seq[1:size], looks > 0
+            survey(seq, size, demand, pos, route, head, load)
+    return seq[1:size], False

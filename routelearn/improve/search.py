@@ -12,27 +12,28 @@ from torch import Tensor
 
 from routelearn.errors import InputError
 from routelearn.improve.engines import Engine, RoutesEngine, SelectiveEngine, TourEngine
+from routelearn.improve.graph import Graph
 from routelearn.problems.base import NumpyRng, Problem
 
 SLICE = 0.004  # seconds between two looks at the clock
 SLICES = 64  # slices of a run limited by iterations, and the fewest of one limited by time
-FIRST_WORK = 8  # iterations of the first slice, before the speed is known
+FIRST_WORK = 1  # iterations of the first slice, before the speed is known
 DESCENT_WORK = 2000  # customers looked at between two looks at the clock
 
 
-def engine_for(problem: Problem, x: Any, seed: int) -> Engine:
-    """The engine for an instance with batch axis 1."""
+def engine_for(problem: Problem, x: Any, seed: int, graph: Graph | None = None) -> Engine:
+    """The engine for an instance with batch axis 1; `graph` is that of another engine for the same instance."""
     if problem.reveals_on_visit:
         raise InputError(
             f"{problem.name}: what a visit brings is only known after it, so a finished tour cannot be improved in "
             "hindsight; plan the rest of a route with improve.plan instead"
         )
     if problem.name == "tsp":
-        return TourEngine(x, seed)
+        return TourEngine(x, seed, graph)
     if problem.name in ("cvrp", "sdvrp"):
-        return RoutesEngine(x, seed, split=problem.name == "sdvrp")
+        return RoutesEngine(x, seed, problem.name == "sdvrp", graph)
     if problem.name.startswith("op-") or problem.name == "pctsp":
-        return SelectiveEngine(x, seed)
+        return SelectiveEngine(x, seed, graph)
     raise InputError(f"{problem.name}: no local search knows this problem; tsp, cvrp, sdvrp, op-*, pctsp are known")
 
 
@@ -41,13 +42,16 @@ class Search:
 
     `horizon` is the time in seconds that all runs together will take: the search cools over it. Without it every
     run anneals anew from the best solution. Solutions are judged by `problem.cost`; equal seeds and iteration
-    limits give equal results.
+    limits give equal results. Searches of one instance may share a `graph`.
     """
 
-    def __init__(self, problem: Problem, x: Any, seed: int = 0, *, horizon: float | None = None):
+    def __init__(
+        self, problem: Problem, x: Any, seed: int = 0, *, horizon: float | None = None, graph: Graph | None = None
+    ):
         load_kernels(problem)
         self.problem, self.x, self.horizon = problem, x, horizon
-        self.engine = engine_for(problem, x, seed)
+        self.engine = engine_for(problem, x, seed, graph)
+        self.graph = self.engine.graph
         self.best_tour: Tensor | None = None  # [1, 1, T]
         self.best_cost = float("inf")
         self.spent = 0.0  # seconds of all runs
@@ -139,7 +143,7 @@ class Search:
         if not self.problem.has_depot:
             start = int(self.random.integers(len(nodes)))
             nodes = nodes[start:] + nodes[:start]
-        if engine.graph.symmetric and self.random.random() < 0.5:  # type: ignore[attr-defined]
+        if self.graph.symmetric and self.random.random() < 0.5:
             nodes = nodes[::-1]
         return nodes[: len(nodes) - left_off]
 
@@ -155,7 +159,7 @@ class Search:
         routes = [route for route in routes if route]
         customers = sum(map(len, routes))
         seed = routes[int(self.random.integers(len(routes)))][0]
-        away = [float(self.engine.graph.legs[seed, route].min()) for route in routes]
+        away = [float(self.graph.legs[seed, route].min()) for route in routes]
         gone: set[int] = set()
         lost = 0
         for r in np.argsort(away, kind="stable"):
@@ -173,10 +177,14 @@ class Search:
 
 @cache
 def _load_kernels(name: str) -> None:
+    from routelearn.improve.plan import plan
     from routelearn.problems import get
 
     problem = get(name)
     x = problem.sample(NumpyRng(0), 1, 8)
+    if problem.reveals_on_visit:
+        plan(problem, x, 0, torch.zeros(9, dtype=torch.bool), 1.0, seconds=0.001)
+        return
     engine = engine_for(problem, x, 0)
     engine.start()
     while not engine.descend(DESCENT_WORK):
@@ -188,5 +196,4 @@ def _load_kernels(name: str) -> None:
 
 def load_kernels(problem: Problem) -> None:
     """Compile the problem's kernels, or load them from the cache on disk, before a clock runs."""
-    if not problem.reveals_on_visit:
-        _load_kernels(problem.name)
+    _load_kernels(problem.name)

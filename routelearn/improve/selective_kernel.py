@@ -204,16 +204,17 @@ def fill(route, rules, legs, back, near, wide, blink, state):
         s = route.tour[at + 1] if at + 1 < route.size[SIZE] else route.tour[0]
         insert(route, u, p, rules, legs)
         inserted += 1
+        from_p, from_u, to_u, to_s = legs[p], legs[u], back[u], back[s]  # rows, because columns are slow to read
         for i in range(count):
             v = route.off[i]
             if route.place[v] == p:
                 find_place(route, v, legs, back, near, wide)
             else:
-                before = legs[p, v] + legs[v, u] - legs[p, u]
+                before = from_p[v] + to_u[v] - from_p[u]
                 if before < route.detour[v]:
                     route.detour[v] = before
                     route.place[v] = p
-            after = legs[u, v] + legs[v, s] - legs[u, s]
+            after = from_u[v] + to_s[v] - from_u[s]
             if after < route.detour[v]:
                 route.detour[v] = after
                 route.place[v] = u
@@ -292,10 +293,14 @@ def shorten(route, legs, after, breadth, symmetric, epsilon):
 
 
 @njit(cache=True, nogil=True)
-def settle(route, rules, legs, back, near, after, wide, breadth, symmetric, epsilon, blink, state):
-    """Insert, shorten and drop until nothing changes; without blinks, exchange as well."""
+def settle(route, rules, legs, back, near, after, wide, breadth, symmetric, epsilon, blink, state, rounds):
+    """Insert, shorten and drop until nothing changes; without blinks, exchange as well.
+
+    False if `rounds` of it were not enough; the route is feasible all the same.
+    """
     fill(route, rules, legs, back, near, wide, blink, state)
-    while True:
+    while rounds > 0:
+        rounds -= 1
         gain = shorten(route, legs, after, breadth, symmetric, epsilon)
         before = route.size[SIZE]
         if not rules.by_prize:
@@ -303,7 +308,8 @@ def settle(route, rules, legs, back, near, after, wide, breadth, symmetric, epsi
         if gain > epsilon or route.size[SIZE] != before:
             fill(route, rules, legs, back, near, wide, blink, state)
         if route.ring[1] == 0 and (blink or not exchange_best(route, rules, legs, back, near, wide, epsilon)):
-            break
+            return True
+    return False
 
 
 @njit(cache=True, nogil=True)
@@ -399,7 +405,7 @@ def anneal_route(
             force(route, rules, legs, back, near, wide, state)
             if draw(state) >= FORCED:
                 break
-        settle(route, rules, legs, back, near, after, wide, breadth, symmetric, epsilon, True, state)
+        settle(route, rules, legs, back, near, after, wide, breadth, symmetric, epsilon, True, state, 1 << 60)
         worse = price(route, rules) - route.real[COST]
         if worse < -temperature * np.log(1.0 - draw(state)):
             keep(route, rules, epsilon)

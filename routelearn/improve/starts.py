@@ -66,6 +66,34 @@ def join_by_savings(pairs, order, symmetric, capacity, routes):
         routes.first[b] = routes.last[b] = routes.visits[b] = routes.load[b] = 0
 
 
+@njit(cache=True, nogil=True)
+def pairs_of_neighbours(near, served, symmetric):
+    """[P, 2]: customers i, j with j among the neighbours of i; where legs are symmetric each pair once."""
+    nodes, wide = near.shape
+    wanted = np.zeros(nodes, np.bool_)
+    for c in served:
+        wanted[c] = c != 0
+    pairs = np.empty((served.shape[0] * wide, 2), np.int32)
+    count = 0
+    for i in served:
+        for k in range(wide):
+            j = near[i, k]
+            if not wanted[j]:
+                continue
+            if symmetric and j < i:
+                again = False
+                for back in near[j]:
+                    if back == i:
+                        again = True
+                        break
+                if again:
+                    continue
+            pairs[count, 0] = i
+            pairs[count, 1] = j
+            count += 1
+    return pairs[:count]
+
+
 def savings(
     legs: Floats, near: Ints, symmetric: bool, demand: Whole, capacity: int, served: Ints, routes: Routes
 ) -> None:
@@ -73,16 +101,11 @@ def savings(
 
     No demand may exceed the capacity.
     """
-    for r, c in enumerate(served):
-        routes.first[r] = routes.last[r] = c
-        routes.route[c], routes.visits[r] = r, 1
-        routes.amount[c] = routes.load[r] = demand[c]
-    rows = np.repeat(served, near.shape[1])
-    columns = near[served].ravel()
-    keep = (columns != 0) & np.isin(columns, served)
-    if symmetric:
-        keep &= (rows < columns) | ~(near[columns] == rows[:, None]).any(1)
-    pairs = np.stack((rows[keep], columns[keep]), 1).astype(np.int32)
+    count = len(served)
+    routes.first[:count] = routes.last[:count] = served
+    routes.route[served], routes.visits[:count] = np.arange(count), 1
+    routes.amount[served] = routes.load[:count] = demand[served]
+    pairs = pairs_of_neighbours(near, served, symmetric)
     saved = legs[pairs[:, 0], 0] + legs[0, pairs[:, 1]] - legs[pairs[:, 0], pairs[:, 1]]
     order = np.argsort(-saved, kind="stable")
     join_by_savings(pairs, order[saved[order] > 0], symmetric, capacity, routes)

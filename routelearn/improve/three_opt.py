@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from numba import njit
 
-from routelearn.improve.segments import improve_node_directed
+from routelearn.improve.segments import improve_node_directed, turn
 
 
 @njit(cache=True, nogil=True)
@@ -19,24 +19,9 @@ def reverse(tour, pos, size, i, j):
     if length <= 0:
         length += size
     if 2 * length > size:
-        i, j = j + 1, i - 1
+        i = j + 1 if j + 1 < size else 0
         length = size - length
-        if i >= size:
-            i -= size
-        if j < 0:
-            j += size
-    for _ in range(length // 2):
-        a, b = tour[i], tour[j]
-        tour[i] = b
-        pos[b] = i
-        tour[j] = a
-        pos[a] = j
-        i += 1
-        if i == size:
-            i = 0
-        j -= 1
-        if j < 0:
-            j = size - 1
+    turn(tour, pos, size, i, length)
 
 
 @njit(cache=True, nogil=True)
@@ -173,8 +158,8 @@ def improve_node(t1, tour, pos, size, legs, near, breadth, epsilon, journal, cou
                             return gain, count, 6
                     elif way5 <= way3:
                         # t2..t3 is a cycle of its own: open it at t5 on either side, but not at the added leg.
-                        for turn in range(2):
-                            onward = turn == 0
+                        for way in range(2):
+                            onward = way == 0
                             if not onward and t5 == t2:
                                 continue
                             p6 = p5 + 1 if onward == forward else p5 - 1

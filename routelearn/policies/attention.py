@@ -8,15 +8,19 @@ W^O is folded into the pointer's keys. A step is then two gathers and three smal
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from routelearn.policies import cpu_kernels, kernels
-from routelearn.policies.base import Seen, Shape, Trajectory, leave_out_given, map_seen
+from routelearn.policies import cpu_encoder, cpu_kernels, decoder_kernels
+from routelearn.policies.base import Choice, Seen, Shape, Trajectory, choose_by_logits, leave_out_given, map_seen
+from routelearn.policies.cpu_shares import by_pieces
 from routelearn.policies.layers import Encoder, initialise
+
+SCORES = 2**18  # compatibilities that are scored at once on a CPU: a megabyte, which stays in the processor's cache
 
 
 class Cache(NamedTuple):
@@ -63,6 +67,11 @@ class AttentionPolicy(nn.Module):
     def encode(self, features: tuple[Tensor, ...], adjacent: Tensor | None = None) -> Cache:
         return self.prepare(self.encoder(features, adjacent))
 
+    def encode_by(self, compiled: Callable[..., Any]) -> Callable[..., Cache]:
+        """`encode` with its two large parts compiled one by one: the layers' part is the same for every problem."""
+        attend, prepare = compiled(self.encoder.attend), compiled(self.prepare)
+        return lambda features, adjacent=None: prepare(attend(*self.encoder.project(features, adjacent)))
+
     def prepare(self, h: Tensor) -> Cache:
         """Everything of the decoder that does not depend on the step (eq. 5), h [B, N, D]."""
         batch, nodes, width = h.shape
@@ -74,6 +83,7 @@ class AttentionPolicy(nn.Module):
         fold = width**-0.5 * self.out.weight.T  # heads -> query of the pointer, and its 1 / sqrt(D)
         weights = torch.cat((self.key.weight, self.value.weight, fold @ self.pointer.weight, by_slot.flatten(0, 1)))
         projected = F.linear(h, weights).view(batch, nodes, 3 + slots, width)
+        keys, values, pointer, tables = projected.split((1, 1, 1, slots), 2)  # one gradient for all, made once
         graph = F.linear(h.mean(1), self.graph.weight * per_head**-0.5)  # [B, D]
         # Slot 0 carries the graph embedding, so that a query is one gathered row per slot and no more.
         offset = F.pad(graph[:, None], (0, 0, 0, slots - 1))  # [B, K, D]
@@ -84,10 +94,10 @@ class AttentionPolicy(nn.Module):
             into_keys, into_values, into_pointer = self.step_features.weight.T.unflatten(1, (3, width)).unbind(1)
             step = torch.stack((into_keys, into_values, into_pointer @ fold.T))
         cache = Cache(
-            keys=projected[:, :, 0].unflatten(-1, (heads, per_head)).transpose(1, 2),
-            values=projected[:, :, 1].unflatten(-1, (heads, per_head)).transpose(1, 2),
-            pointer=projected[:, :, 2],
-            tables=projected[:, :, 3:].transpose(1, 2) + offset[:, :, None],
+            keys=keys.view(batch, nodes, heads, per_head).transpose(1, 2),
+            values=values.view(batch, nodes, heads, per_head).transpose(1, 2),
+            pointer=pointer[:, :, 0],
+            tables=tables.transpose(1, 2) + offset[:, :, None],
             empty=placeholder[None] + offset,
             scalars=context[:, slots * width :].T,
             step=step,
@@ -102,20 +112,36 @@ class AttentionPolicy(nn.Module):
     def step(
         self, cache: Cache, carry: tuple[Tensor, ...], last: Tensor, seen: Seen
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        if kernels.usable(cache, seen):
-            return kernels.logits(cache, seen, self.clip), carry
-        if cpu_kernels.usable(cache, seen):
-            return cpu_kernels.logits(cache, seen, self.clip), carry
+        if decoder_kernels.usable(cache, seen):
+            return decoder_kernels.logits(cache, seen, self.clip), carry
+        if cpu_kernels.usable(cache, seen.nodes.shape[0] * seen.nodes.shape[1]):
+            return cpu_kernels.logits(cache, self.clip, seen), carry
         return self.logits(cache, seen), carry
+
+    def choose(
+        self,
+        cache: Cache,
+        carry: tuple[Tensor, ...],
+        last: Tensor,
+        seen: Seen,
+        temperature: float,
+        forced: Tensor | None = None,
+        keep: bool = False,
+    ) -> Choice:
+        if decoder_kernels.chooses(cache, seen):
+            nodes, log_prob, *kept = decoder_kernels.choose(cache, seen, self.clip, temperature, forced, keep)
+            return Choice(nodes, log_prob, carry, tuple(kept))
+        if cpu_kernels.usable(cache, seen.nodes.shape[:2].numel()):
+            return Choice(*cpu_kernels.choose(cache, self.clip, seen, temperature, forced), carry)
+        return choose_by_logits(self, cache, carry, last, seen, temperature, forced)
 
     def query(self, cache: Cache, nodes: Tensor, scalars: Tensor) -> Tensor:
         """The context's query (eq. 4 and 5), [B, Q, D], already scaled: a sum of gathered rows."""
-        batch, queries, slots = nodes.shape
+        batch, queries, _ = nodes.shape
         total = None
-        for slot in range(slots):
-            index = nodes[..., slot]
+        for index, table, empty in zip(nodes.unbind(2), cache.tables.unbind(1), cache.empty.unbind(1), strict=True):
             row = index.clamp(min=0)[..., None].expand(batch, queries, self.width)
-            part = torch.where(index[..., None] < 0, cache.empty[:, slot, None], cache.tables[:, slot].gather(1, row))
+            part = torch.where(index[..., None] < 0, empty[:, None], table.gather(1, row))
             total = part if total is None else total + part
         assert total is not None, "a context has at least one node slot"
         if self.shape.context_scalars:
@@ -165,9 +191,24 @@ class AttentionPolicy(nn.Module):
         """Teacher-forced: given the record, every step is independent of the others."""
         seen = map_seen(lambda field: field.flatten(1, 2), trajectory.seen)
         chosen = trajectory.actions.flatten(1, 2)
-        if kernels.usable(cache, seen):
-            picked = kernels.score(cache, seen, chosen, self.clip)
+        if decoder_kernels.usable(cache, seen):
+            kept = tuple(part.flatten(1, 2) for part in trajectory.kept)
+            picked = decoder_kernels.score(cache, seen, chosen, self.clip, kept)
+        elif cpu_encoder.trains(cache.keys) and seen.feasible.numel() >= SCORES:
+            longest = max(1, SCORES // (self.heads * seen.feasible[0].numel()))
+            fixed = [field for field in (chosen, *seen) if field is not None]
+            picked = by_pieces(self._picked_of, cache[:5], cache[5:], fixed, longest)
         else:
-            logits = self.logits(cache, seen)
-            picked = logits.gather(-1, chosen[..., None])[..., 0] - logits.logsumexp(-1)
+            picked = self._picked(cache, seen, chosen)
         return leave_out_given(picked.view(trajectory.actions.shape), trajectory.given)
+
+    def _picked(self, cache: Cache, seen: Seen, chosen: Tensor) -> Tensor:
+        """Log-probability [B, Q] of the chosen nodes."""
+        logits = self.logits(cache, seen)
+        return logits.gather(-1, chosen[..., None])[..., 0] - logits.logsumexp(-1)
+
+    def _picked_of(self, cache: list[Tensor], fixed: list[Tensor]) -> Tensor:
+        """`_picked` from plain lists: the cache's fields, and the chosen nodes with what was seen."""
+        chosen, nodes, scalars, feasible, *step_features = fixed
+        seen = Seen(nodes, scalars, feasible, step_features[0] if step_features else None)
+        return self._picked(Cache(*cache), seen, chosen)

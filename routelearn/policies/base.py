@@ -33,6 +33,16 @@ class Trajectory(NamedTuple):
     actions: Tensor  # [B, S, T]
     seen: Seen  # every field with T after S
     given: Tensor | None = None  # [B, S, P] bool: which of the first P steps were given, not chosen
+    kept: tuple[Tensor, ...] = ()  # what the policy left for `score`, [B, S, T, ...] each
+
+
+class Choice(NamedTuple):
+    """One step of a policy."""
+
+    nodes: Tensor  # [B, S]
+    log_prob: Tensor  # [B, S]; 0 where the node was given
+    carry: tuple[Tensor, ...]
+    kept: tuple[Tensor, ...] = ()  # what spares `score` work, where it was asked for: [B, S, ...] each
 
 
 class Shape(NamedTuple):
@@ -45,7 +55,7 @@ class Shape(NamedTuple):
 
 
 class Policy(Protocol):
-    """`encode` runs once per instance however many solutions follow; `step` decides, `score` judges."""
+    """`encode` runs once per instance however many solutions follow; `choose` decides, `score` judges."""
 
     compiles: bool  # whether torch.compile can take `encode` and `step`
 
@@ -64,9 +74,53 @@ class Policy(Protocol):
         """
         ...
 
+    def choose(
+        self,
+        cache: Any,
+        carry: tuple[Tensor, ...],
+        last: Tensor,
+        seen: Seen,
+        temperature: float,
+        forced: Tensor | None,
+        keep: bool,
+    ) -> Choice:
+        """The next nodes: the likeliest at temperature 0, else drawn; where `forced` [B, S] is not -1, that node.
+
+        With `keep` it may leave what `score` would otherwise compute again.
+        """
+        ...
+
     def score(self, cache: Any, trajectory: Trajectory) -> Tensor:
         """Log-probability [B, S, T] of every step, all at once, with gradients; 0 for steps that were given."""
         ...
+
+
+def likeliest(logits: Tensor) -> Tensor:
+    return logits.argmax(-1)
+
+
+def drawn(logits: Tensor, temperature: float = 1.0) -> Tensor:
+    """One draw per row by the Gumbel-max trick: no host synchronisation, never an infeasible node."""
+    scaled = logits if temperature == 1.0 else logits / temperature
+    return (scaled - torch.empty_like(logits).exponential_().log()).argmax(-1)
+
+
+def choose_by_logits(
+    policy: Policy,
+    cache: Any,
+    carry: tuple[Tensor, ...],
+    last: Tensor,
+    seen: Seen,
+    temperature: float,
+    forced: Tensor | None,
+) -> Choice:
+    """`choose` for any policy, from the logits of its `step`; log-probabilities are those at temperature 1."""
+    logits, carry = policy.step(cache, carry, last, seen)
+    nodes = drawn(logits, temperature) if temperature > 0 else likeliest(logits)
+    if forced is not None:
+        nodes = torch.where(forced < 0, nodes, forced)
+    log_prob = logits.gather(-1, nodes[..., None])[..., 0] - logits.logsumexp(-1)
+    return Choice(nodes, log_prob if forced is None else torch.where(forced < 0, log_prob, 0.0), carry)
 
 
 def leave_out_given(log_prob: Tensor, given: Tensor | None) -> Tensor:

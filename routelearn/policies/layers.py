@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from routelearn.errors import InputError
-from routelearn.policies import kernels
+from routelearn.policies import cpu_encoder, encoder_kernels
 
 
 class BatchNorm(nn.BatchNorm1d):
@@ -59,10 +59,12 @@ class AttentionLayer(nn.Module):
 
     def forward(self, h: Tensor, adjacent: Tensor | None = None) -> Tensor:
         """h [B, N, D]; adjacent [B, 1, N, N] bool limits who may send to whom (eq. 11)."""
+        if adjacent is None and cpu_encoder.usable(h, self):
+            return cpu_encoder.layer_forward(self, h)
         batch, nodes, width = h.shape
         qkv = self.qkv(h)
-        if adjacent is None and kernels.attends(qkv, self.heads):
-            mixed = kernels.self_attention(qkv, self.heads)
+        if adjacent is None and encoder_kernels.attends(qkv, self.heads):
+            mixed = encoder_kernels.self_attention(qkv, self.heads)
         else:
             q, k, v = qkv.view(batch, nodes, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
             mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=adjacent).transpose(1, 2).flatten(2)
@@ -92,13 +94,20 @@ class Encoder(nn.Module):
 
     def forward(self, features: tuple[Tensor, ...], adjacent: Tensor | None = None) -> Tensor:
         """Node embeddings [B, N, D]; adjacent [B, N, N] bool, else the k nearest, else everyone."""
+        return self.attend(*self.project(features, adjacent))
+
+    def project(self, features: tuple[Tensor, ...], adjacent: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
+        """Every group of nodes through its own projection, [B, N, D] in float32, and who may send to whom."""
         groups = [embed(group) for embed, group in zip(self.embed, features, strict=True)]
         h = groups[0] if len(groups) == 1 else torch.cat(groups, 1)
-        h = h if h.dtype == torch.float64 else h.float()
         if adjacent is None and self.neighbours:
             xy = torch.cat([group[..., :2] for group in features], 1)
             adjacent = nearest(xy, self.neighbours)
         mask = None if adjacent is None else adjacent[:, None]
+        return h if h.dtype == torch.float64 else h.float(), mask
+
+    def attend(self, h: Tensor, mask: Tensor | None) -> Tensor:
+        """The layers alone: the same for every problem."""
         for layer in self.layers:
             h = layer(h, mask)
         return h

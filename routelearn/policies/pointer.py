@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from routelearn.errors import InputError
-from routelearn.policies.base import Seen, Shape, Trajectory, leave_out_given
+from routelearn.policies.base import Choice, Seen, Shape, Trajectory, choose_by_logits, leave_out_given
 from routelearn.policies.layers import initialise
 
 
@@ -68,6 +68,18 @@ class PointerPolicy(nn.Module):
         output, new = self.decoder(read.reshape(batch * solutions, 1, self.width), state)
         logits = self._point(cache, output.view(batch, solutions, self.width), seen.feasible)
         return logits, tuple(part.view(batch, solutions, self.width) for part in new)
+
+    def choose(
+        self,
+        cache: Cache,
+        carry: tuple[Tensor, ...],
+        last: Tensor,
+        seen: Seen,
+        temperature: float,
+        forced: Tensor | None = None,
+        keep: bool = False,
+    ) -> Choice:
+        return choose_by_logits(self, cache, carry, last, seen, temperature, forced)
 
     def score(self, cache: Cache, trajectory: Trajectory) -> Tensor:
         """The decoder reads only the chosen nodes, so one LSTM pass over the record scores every step."""

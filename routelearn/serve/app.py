@@ -24,6 +24,7 @@ from routelearn.serve.guard import Guard
 from routelearn.serve.jobs import PLACES, field_of
 from routelearn.serve.limits import Limits, Refused, over
 from routelearn.serve.metrics import Metrics, resident_bytes
+from routelearn.serve.words import refusal_of
 from routelearn.serve.workers import Pool
 
 log = logging.getLogger("routelearn.serve")
@@ -44,8 +45,8 @@ HEARTBEAT = 10.0  # seconds after which a stream without news sends a comment, s
 class Service:
     """Limits, workers and counters of one application."""
 
-    def __init__(self, limits: Limits, workers: dict[str, int]):
-        self.limits, self.metrics = limits, Metrics()
+    def __init__(self, limits: Limits, workers: dict[str, int], replica: str | None):
+        self.limits, self.metrics = limits, Metrics({} if replica is None else {"replica": replica})
         self.pool = Pool(limits, workers, self.metrics)
         self.with_model = frozenset(model["problem"] for model in catalogue.models())
         gauge = self.metrics.gauge
@@ -99,6 +100,8 @@ class Service:
                 if not job.answer.done():
                     raise Refused(499, "the client went away")
             return [job.answer.result() for job in jobs]
+        except asyncio.CancelledError:  # the grace time is over: an answer all the same
+            raise Refused(503, "the service is shutting down") from None
         finally:
             left.cancel()
             for job in jobs:
@@ -157,10 +160,16 @@ def _response(status: int, body: bytes) -> Response:
 
 
 def create_app(
-    limits: Limits | None = None, workers: dict[str, int] | None = None, token: str | None = None
+    limits: Limits | None = None,
+    workers: dict[str, int] | None = None,
+    token: str | None = None,
+    replica: str | None = None,
 ) -> FastAPI:
-    """The application with its own workers, which start and end with it. `token` is asked for if it is given."""
-    service = Service(limits or Limits(), workers or {"construct": 1, "short": 1, "long": 1})
+    """The application with its own workers, which start and end with it.
+
+    `token` is asked for if it is given; `replica` is this application's name among its like, for the counters.
+    """
+    service = Service(limits or Limits(), workers or {"construct": 1, "short": 1, "long": 1}, replica)
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
@@ -197,12 +206,9 @@ def _add_errors(app: FastAPI) -> None:
         return failure(Refused(422, str(error), field=field_of(str(error))))
 
     @app.exception_handler(RequestValidationError)
-    async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
-        first = error.errors()[0]
-        where = [str(part) for part in first["loc"] if part not in ("body", "query")]
-        field = ".".join(where) or None
-        message = f"{field or 'the request'}: {first['msg']}".encode("ascii", "backslashreplace").decode()
-        return failure(Refused(422, message, field=field and field.encode("ascii", "backslashreplace").decode()))
+    async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+        keys = list(s.BODIES[request.url.path].model_fields) if request.url.path in s.BODIES else []
+        return failure(refusal_of(error.errors(), keys, list(s.Instance.model_fields)))
 
     @app.exception_handler(HTTPException)
     async def other(_: Request, error: HTTPException) -> JSONResponse:

@@ -14,8 +14,8 @@ TITLES = {
     "sdvrp": "Vehicle routing, deliveries may be split",
     "op-const": "Orienteering, every stop counts 1",
     "op-unif": "Orienteering, any prizes",
-    "op-dist": "Orienteering, prizes grow with the distance",
-    "pctsp": "Prize collecting, penalties for stops left out",
+    "op-dist": "Orienteering, far stops earn more",
+    "pctsp": "Prize collecting, penalties if left out",
     "spctsp": "Prize collecting, prizes known on arrival",
 }
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from routelearn.data.convert import Converted, to_instance
 from routelearn.data.stops import Stops
 from routelearn.errors import Infeasible, InputError
+from routelearn.problems.base import Problem, take
 from routelearn.serve.limits import Limits, over
 from routelearn.solving import Solution, make_solution, search, solve_many_stops, stops_of
 from routelearn.solving.board import Board
@@ -109,26 +111,27 @@ def finished(task: Task, board: Board, notes: tuple[str, ...]) -> dict[str, Any]
 # ------------------------------------------------------------------------------------------ constructions
 
 
-def construct(tasks: Sequence[tuple[Any, dict[str, Any]]], limits: Limits) -> list[tuple[Any, Any]]:
-    """(key, answer or exception) for every (key, request) with `seconds: 0`, small instances first.
+def construct(tasks: Sequence[tuple[Any, dict[str, Any]]], limits: Limits) -> Iterator[list[tuple[Any, Any]]]:
+    """Lists of (key, answer or exception), for every (key, request) with `seconds: 0`; small instances first.
 
     Those of one problem, size and strategy are decoded together: one pass of the encoder, one step of the decoder
-    for all of them.
+    for all of them. A list is handed out as soon as it is known, so nobody waits for a larger group.
     """
-    results: list[tuple[Any, Any]] = []
+    refused: list[tuple[Any, Any]] = []
     groups: dict[Any, list[tuple[Any, Task, dict[str, Any]]]] = {}
     for key, fields in tasks:
         try:
             task = prepare(fields, limits)
         except Exception as error:
-            results.append((key, error))
+            refused.append((key, error))
             continue
         x = task.converted.referee
         group = (task.nodes, task.converted.problem.name, x.distances is None, fields["policy"], fields["decode"])
         groups.setdefault((*group, fields["seed"] if fields["decode"] else 0), []).append((key, task, fields))
+    if refused:
+        yield refused
     for _, members in sorted(groups.items(), key=lambda item: item[0][0]):
-        results += _construct_group(members)
-    return results
+        yield _construct_group(members)
 
 
 @torch.no_grad()
@@ -143,13 +146,12 @@ def _construct_group(members: list[tuple[Any, Task, dict[str, Any]]]) -> list[tu
         if model is not None:
             seen = concat([task.converted.policy for _, task, _ in members])
             tours = decode(problem, model.policy, seen, fields["decode"] or "greedy", seed=fields["seed"]).tour
-            for (_, task, _), board, tour in zip(members, boards, tours.split(1), strict=True):
-                x = task.converted.referee
-                try:
-                    problem.check(x, tour)
-                except Infeasible:  # by rounding: built in single precision, on other units
-                    continue
-                board.submit(tour, float(problem.cost(x, tour)), "policy")
+            x = concat([task.converted.referee for _, task, _ in members])
+            costs = problem.cost(x, tours)[:, 0].tolist()
+            kept = _feasible(problem, x, tours)
+            for board, tour, cost, good in zip(boards, tours.split(1), costs, kept, strict=True):
+                if good:
+                    board.submit(tour, cost, "policy")
     except Exception as error:
         return [(key, error) for key, _, _ in members]
     results: list[tuple[Any, Any]] = []
@@ -163,13 +165,25 @@ def _construct_group(members: list[tuple[Any, Task, dict[str, Any]]]) -> list[tu
     return results
 
 
+def _feasible(problem: Problem, x: Any, tours: Tensor) -> list[bool]:
+    """Which of the tours [B, 1, T] hold. One that was built in single precision may not, by rounding."""
+    try:
+        problem.check(x, tours)
+    except Infeasible:
+        return [
+            len(tours) > 1 and _feasible(problem, take(x, slice(i, i + 1)), tour)[0]
+            for i, tour in enumerate(tours.split(1))
+        ]
+    return [True] * len(tours)
+
+
 # ------------------------------------------------------------------------------------------------ searches
 
 
 def solve(fields: dict[str, Any], limits: Limits, board: Board, send: Send | None) -> dict[str, Any]:
     """The best solution found in the request's seconds; `send` hears of every better one."""
     if fields["seconds"] == 0 and fields["solver"] is None:
-        [(_, result)] = construct([(0, fields)], limits)
+        [[(_, result)]] = construct([(0, fields)], limits)
         if isinstance(result, Exception):
             raise result
         return result

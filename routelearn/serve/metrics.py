@@ -21,9 +21,10 @@ class Histogram:
 
 
 class Metrics:
-    """All that the service counts. Gauges are asked for when somebody reads."""
+    """All that the service counts, with `labels` on every line. Gauges are asked for when somebody reads."""
 
-    def __init__(self) -> None:
+    def __init__(self, labels: dict[str, str] | None = None) -> None:
+        self.labels: Labels = tuple((labels or {}).items())
         self.counters: dict[str, dict[Labels, float]] = {}
         self.histograms: dict[str, dict[Labels, Histogram]] = {}
         self.gauges: dict[str, Callable[[], dict[Labels, float]]] = {}
@@ -48,14 +49,14 @@ class Metrics:
         lines: list[str] = []
         for name, series in self.counters.items():
             lines += self._head(name, "counter")
-            lines += [f"{name}{_braces(labels)} {value:g}" for labels, value in series.items()]
+            lines += [f"{name}{_braces((*self.labels, *labels))} {value:g}" for labels, value in series.items()]
         for name, read in self.gauges.items():
             lines += self._head(name, "gauge")
-            lines += [f"{name}{_braces(labels)} {value:g}" for labels, value in read().items()]
+            lines += [f"{name}{_braces((*self.labels, *labels))} {value:g}" for labels, value in read().items()]
         for name, histograms in self.histograms.items():
             lines += self._head(name, "histogram")
-            for labels, histogram in histograms.items():
-                total = 0
+            for own, histogram in histograms.items():
+                labels, total = (*self.labels, *own), 0
                 for bound, count in zip((*map(str, histogram.bounds), "+Inf"), histogram.counts, strict=True):
                     total += count
                     lines.append(f"{name}_bucket{_braces((*labels, ('le', bound)))} {total}")

@@ -37,14 +37,14 @@ class Instance(Strict):
 
 class Options(Strict):
     problem: str | None = Field(None, max_length=40, description="problem id; otherwise it follows from the fields")
-    seconds: float = Field(1.0, ge=0, description="search time; 0: one construction by the policy")
+    seconds: float = Field(1.0, ge=0, description="search time; 0: one construction, the policy's or a heuristic's")
     seed: int = Field(0, ge=0, le=2**31 - 1)
     policy: bool = Field(True, description="let the trained policy take part; without it, search alone")
     decode: str | None = Field(None, max_length=80, description="for seconds 0: greedy, sample:128, augment:8, beam:10")
     solver: str | None = Field(None, max_length=40, description="a classical solver instead, by its name in /problems")
 
 
-class SolveRequest(Instance, Options):
+class SolveRequest(Options, Instance):  # the stops' fields first: pydantic goes from the last base up
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [
@@ -82,6 +82,15 @@ class FileRequest(Strict):
     text: str
     name: str = Field("stops", max_length=200, description="the file's name; its suffix tells the format")
     model_config = ConfigDict(json_schema_extra={"examples": [{"name": "stops.csv", "text": "x,y\n1,2\n3,4\n5,1\n"}]})
+
+
+BODIES: dict[str, type[Strict]] = {
+    "/solve": SolveRequest,
+    "/solve/batch": BatchRequest,
+    "/solve/stream": SolveRequest,
+    "/think": ThinkRequest,
+    "/stops": FileRequest,
+}
 
 
 # ------------------------------------------------------------------------------------------------- answers

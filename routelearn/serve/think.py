@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from routelearn.errors import InputError
-from routelearn.models import load_model
+from routelearn.models import load_model, shipped
 from routelearn.problems.base import leg, legs_from, legs_to_depot
-from routelearn.rollout import advance, begin, greedy, look, sample
+from routelearn.rollout import advance, begin, look
 from routelearn.serve.jobs import Task, answer, prepare
 from routelearn.serve.limits import Limits, over
 from routelearn.solving import make_solution
@@ -26,6 +26,12 @@ def think(fields: dict[str, Any], limits: Limits) -> dict[str, Any]:
     if task.nodes > limits.think_nodes:
         raise over(422, "think_nodes", limits.think_nodes, f"{task.nodes} stops", "coords")
     problem, x = task.converted.problem, task.converted.policy
+    able = sorted({entry["problem"] for entry in shipped().values()})
+    if problem.name not in able:
+        raise InputError(
+            f"no trained model ships for {problem.name} yet, so there is no policy to watch; "
+            f"the problem can be one of: {', '.join(able) or 'none'}"
+        )
     model = load_model(problem.name, task.nodes)
     if not usable(model, task.nodes):
         raise InputError(f"{task.nodes} stops, far from the {max(model.card['sizes'])} of the trained model")
@@ -40,8 +46,8 @@ def think(fields: dict[str, Any], limits: Limits) -> dict[str, Any]:
         before = live
         seen = look(problem, x, before.state)
         logits, _ = policy.step(cache, before.carry, before.last, seen)
-        live, action, _, _ = advance(problem, policy, cache, x, before, sample if fields["sample"] else greedy)
-        node = int(action)
+        live, choice, _ = advance(problem, policy, cache, x, before, 1.0 if fields["sample"] else 0.0)
+        node = int(choice.nodes)
         steps.append(
             {
                 "chosen": node,
@@ -52,7 +58,7 @@ def think(fields: dict[str, Any], limits: Limits) -> dict[str, Any]:
             }
         )
         origin = chosen[-1] if chosen else 0 if problem.has_depot else node
-        travelled += float(leg(task.converted.referee, torch.tensor([[origin]]), action))
+        travelled += float(leg(task.converted.referee, torch.tensor([[origin]]), choice.nodes))
         chosen.append(node)
     tour = torch.tensor(chosen or [0])
     return {

@@ -17,6 +17,8 @@ from routelearn.serve.limits import Limits, Refused
 
 log = logging.getLogger("routelearn.serve")
 
+FIRST = ("tsp", "cvrp")  # what a worker can search before it says that it is ready
+
 Job = tuple[int, str, dict[str, Any]]  # its number, its kind, the request's fields
 
 
@@ -64,6 +66,8 @@ class Worker:
         threading.Thread(target=self.listen, daemon=True).start()
         warm(self.lane)
         self.send("ready")
+        if self.lane != "construct":  # the rest meanwhile: a first request for it must not wait for a compiler
+            threading.Thread(target=warm_others, daemon=True).start()
         while (jobs := self.inbox.get()) is not None:
             if self.lane == "construct":
                 self.construct(jobs)
@@ -77,8 +81,8 @@ class Worker:
         from routelearn.serve.jobs import construct
 
         wanted = [(number, fields) for number, _, fields in jobs if number not in self.cancelled]
-        for number, result in construct(wanted, self.limits):
-            self.reply(number, result)
+        for group in construct(wanted, self.limits):
+            self.send("done", [(number, *ready(result)) for number, result in group])
 
     def one(self, number: int, kind: str, fields: dict[str, Any]) -> None:
         from routelearn.serve import jobs
@@ -97,27 +101,29 @@ class Worker:
             "stops": lambda: jobs.read_file(fields, self.limits),
             "think": lambda: think(fields, self.limits),
         }
+        result: Any
         try:
-            self.reply(number, calls[kind]())
+            result = calls[kind]()
         except Exception as error:
-            self.reply(number, error)
+            result = error
         finally:
             del self.boards[number]
+        self.send("done", [(number, *ready(result))])
 
-    def reply(self, number: int, result: Any) -> None:
-        """Status and body, ready to be sent."""
-        from routelearn.errors import InputError
-        from routelearn.serve.jobs import field_of
 
-        if isinstance(result, InputError):
-            result = Refused(422, str(result), field=field_of(str(result)))
-        elif isinstance(result, Exception) and not isinstance(result, Refused):
-            log.error("a job failed", exc_info=result)
-            result = Refused(500, f"a defect of the service: {type(result).__name__}; its log says more")
-        if isinstance(result, Refused):
-            self.send("done", number, result.status, encode(result.body()))
-        else:
-            self.send("done", number, 200, encode(result))
+def ready(result: Any) -> tuple[int, bytes]:
+    """Status and body of an answer or an exception, ready to be sent."""
+    from routelearn.errors import InputError
+    from routelearn.serve.jobs import field_of
+
+    if isinstance(result, InputError):
+        result = Refused(422, str(result), field=field_of(str(result)))
+    elif isinstance(result, Exception) and not isinstance(result, Refused):
+        log.error("a job failed", exc_info=result)
+        result = Refused(500, f"a defect of the service: {type(result).__name__}; its log says more")
+    if isinstance(result, Refused):
+        return result.status, encode(result.body())
+    return 200, encode(result)
 
 
 def encode(value: Any) -> bytes:
@@ -145,5 +151,18 @@ def warm(lane: str) -> None:
     else:
         from routelearn.improve.search import load_kernels
 
-        load_kernels(get("tsp"))
-        load_kernels(get("cvrp"))
+        for name in FIRST:
+            load_kernels(get(name))
+
+
+def warm_others() -> None:
+    """Compiled code of the other problems, one after the other."""
+    from routelearn.improve.search import load_kernels
+    from routelearn.problems import PROBLEMS
+
+    for name, problem in PROBLEMS.items():
+        if name not in FIRST:
+            try:
+                load_kernels(problem)
+            except Exception as error:  # the request that needs it will tell
+                log.error("the search for %s could not be prepared", name, exc_info=error)

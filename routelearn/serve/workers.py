@@ -22,6 +22,7 @@ log = logging.getLogger("routelearn.serve")
 
 NICENESS = {"construct": 0, "short": 3, "long": 10}
 BATCH = {"construct": 64, "short": 1, "long": 1}
+ENOUGH = 16  # jobs for which a second worker starts a batch beside one that runs: passes of a few cost nearly as much
 ATTEMPTS = 2  # a job whose worker died is given to another one; if that dies too, the job is to blame
 OVERDUE = 60.0  # seconds beyond its own after which a job is given up and its worker replaced
 STOPPING = 3.0  # seconds that a cancelled job may take to stop
@@ -120,6 +121,8 @@ class Pool:
     def _dispatch(self, lane: str) -> None:
         for worker in self.workers[lane]:
             if worker.ready and not worker.busy and not worker.dead:
+                if BATCH[lane] > 1 and self.queues[lane].size < ENOUGH and any(w.busy for w in self.workers[lane]):
+                    return  # they join the batch that starts when the running one ends
                 jobs = self.queues[lane].take(BATCH[lane])
                 if not jobs:
                     return
@@ -148,9 +151,10 @@ class Pool:
             if job is not None and job.part is not None and not job.gone:
                 job.part(content[1])
         elif kind == "done":
-            job = worker.jobs.pop(content[0], None)
-            if job is not None and not job.answer.done():
-                job.answer.set_result((content[1], content[2]))
+            for number, status, body in content[0]:
+                job = worker.jobs.pop(number, None)
+                if job is not None and not job.answer.done():
+                    job.answer.set_result((status, body))
         else:
             self._died(worker)
 

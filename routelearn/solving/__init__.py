@@ -21,8 +21,8 @@ from routelearn.solving.board import Board, Event, Watch
 from routelearn.solving.guide import Guide
 from routelearn.solving.many import solve_many, solve_many_stops
 from routelearn.solving.models import find_model
-from routelearn.solving.online import travel
-from routelearn.solving.start import heuristic
+from routelearn.solving.online import policy_travels_better, travel
+from routelearn.solving.start import construct
 
 __all__ = [
     "Board",
@@ -64,7 +64,7 @@ def solve(
     threads: int | None = None,
     watch: Watch | None = None,
 ) -> Solution:
-    """The best solution found in `seconds` for one set of stops; 0 seconds: one construction by the policy.
+    """The best solution found in `seconds` for one set of stops; 0 seconds: the policy's or a heuristic's construction.
 
     `coords` [N, 2] in any unit, or `latlon` [N, 2] in degrees, or `matrix` [N, N] (with places or without), from row
     to column. `demand`, `prize` and `penalty` are [N] with 0 for the depot, which is row 0 unless `depot` names
@@ -105,7 +105,7 @@ def solve_stops(
         raise InputError(f"{stops.source}: {nodes} stops; {MOST_NODES} are the most")
     loading = time.perf_counter()
     found, notes = find_model(converted.problem, nodes, policy, model)
-    if seconds > 0 or found is None or given is not None:
+    if seconds > 0:
         from routelearn.improve.search import load_kernels
 
         load_kernels(converted.problem)
@@ -137,26 +137,35 @@ def search(
     if given is not None:
         board.submit(given, float(problem.cost(x, given)), "given")
     if problem.reveals_on_visit and seconds > 0:
-        tour = travel(problem, x, deadline=board.began + seconds, seed=seed)
-        board.submit(tour, float(problem.cost(x, tour)), "search")
+        end = board.began + seconds - reserve(x)
+        with one_torch_thread():
+            better = guide is not None and policy_travels_better(problem, x, guide, seconds=seconds, seed=seed)
+            built = guide.greedy(end) if guide is not None and better else None
+        if built is not None:
+            board.submit(*built, "policy")
+        else:
+            tour = travel(problem, x, deadline=end, seed=seed)
+            board.submit(tour, float(problem.cost(x, tour)), "search")
     elif seconds > 0:
         deadline = board.began + seconds - reserve(x)
         anytime(problem, x, board, deadline=deadline, guide=guide, given=given, seed=seed, threads=threads)
-    elif guide is not None:
-        with one_torch_thread():  # tensors so small that threads only wait for each other
-            built = guide.greedy()
+    else:
+        built = None
+        if guide is not None:
+            with one_torch_thread():  # tensors so small that threads only wait for each other
+                built = guide.greedy()
         if built is not None:
             board.submit(*built, "policy")
-    if board.tour is None:
-        online = problem.reveals_on_visit
-        tour = travel(problem, x, deadline=board.began, seed=seed) if online else heuristic(problem, x, seed)
-        board.submit(tour, float(problem.cost(x, tour)), "heuristic")
+        if built is None or not problem.reveals_on_visit:  # of two journeys only the first is without hindsight
+            tour = construct(x)
+            if problem.reveals_on_visit:
+                tour = travel(problem, x, deadline=board.began, planned=tour[0, 0, :-1].tolist())
+            board.submit(tour, float(problem.cost(x, tour)), "heuristic")
 
 
 def reserve(x: Any) -> float:
-    """Seconds kept back for the referee: it follows vehicle routes step by step."""
-    nodes = x.xy.shape[1]
-    return 3e-3 + nodes * (6e-5 if hasattr(x, "demand") else 6e-6)
+    """Seconds kept back for the referee and for the solution in the user's terms."""
+    return 3e-3 + 1e-5 * x.xy.shape[1]
 
 
 def check_seconds(seconds: float) -> None:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -22,14 +22,17 @@ from routelearn.problems.base import Problem
 from routelearn.solving.board import Board
 from routelearn.solving.guide import Guide
 
+if TYPE_CHECKING:
+    from routelearn.improve import Search
+
 SLICES = 20  # looks at the board, and at what is found, in one search
 SHORTEST_SLICE, LONGEST_SLICE = 0.02, 0.5  # seconds; an interrupt is heard after one
 GRACE = 0.005  # seconds of search that are granted even if the processors were busy until the time was up
 POLICY_SHARE = 0.2  # of the time that the first construction of the policy may take
 SAMPLES = 8  # draws per symmetry, and partial solutions rebuilt at once
 LEFT_OFF = (0.1, 0.2, 0.4)  # shares of the solution that are taken away, in turn
+AFTER_A_LOSS = 4  # slices to the first rebuilding where the first construction was worse than what others had found
 MOST_THREADS = 4  # more searches of one instance find little more
-ONE_THREAD_BEYOND = 3_000  # nodes: every search holds its own matrices of legs
 JOIN = 0.6  # share of the time after which all threads go on from the best solution of all
 
 
@@ -64,11 +67,18 @@ def anytime(
 
     `given` [1, 1, T] is a solution to start from. An interrupt ends the search early.
     """
-    threads = threads or (min(cores(), MOST_THREADS) if x.xy.shape[1] <= ONE_THREAD_BEYOND else 1)
+    from routelearn.improve import Search  # compiled code: only where there is time to use it
+
+    threads = threads or min(cores(), MOST_THREADS)
+    horizon = max(deadline - time.perf_counter(), 1e-9)
+    first = Search(problem, x, seed * MOST_THREADS, horizon=horizon)
+    searches = [first] + [
+        Search(problem, x, seed * MOST_THREADS + i, horizon=horizon, graph=first.graph) for i in range(1, threads)
+    ]
     with one_torch_thread(), ThreadPoolExecutor(threads) as pool:
         workers = [
-            Worker(problem, x, board, deadline, seed * MOST_THREADS + i, guide if i == 0 else None, given, threads == 1)
-            for i in range(threads)
+            Worker(search, board, deadline, guide if i == 0 else None, given, threads == 1)
+            for i, search in enumerate(searches)
         ]
         running = {pool.submit(worker.work) for worker in workers}
         try:
@@ -86,18 +96,10 @@ class Worker:
     """One thread of the search."""
 
     def __init__(
-        self,
-        problem: Problem,
-        x: Any,
-        board: Board,
-        deadline: float,
-        seed: int,
-        guide: Guide | None,
-        given: Tensor | None,
-        alone: bool,
+        self, search: Search, board: Board, deadline: float, guide: Guide | None, given: Tensor | None, alone: bool
     ):
-        self.problem, self.x, self.board, self.deadline = problem, x, board, deadline
-        self.seed, self.guide, self.given, self.alone = seed, guide, given, alone
+        self.search, self.board, self.deadline = search, board, deadline
+        self.guide, self.given, self.alone = guide, given, alone
         self.total = max(deadline - time.perf_counter(), 1e-9)
         self.pause, self.waited, self.tries = 1, 0, 0  # slices between two rebuildings, since the last one; rebuildings
 
@@ -106,22 +108,19 @@ class Worker:
         return 0.0 if self.board.stop.is_set() else self.deadline - time.perf_counter()
 
     def work(self) -> None:
-        from routelearn.improve import Search  # compiled code: only where there is time to use it
-
-        search = Search(self.problem, self.x, self.seed, horizon=self.total)
-        board = self.board
+        search, board = self.search, self.board
         length = min(max(self.total / SLICES, SHORTEST_SLICE), LONGEST_SLICE)
         if self.given is not None:
             search.offer(self.given)
         elif self.guide is not None and not self.alone:
-            self._policy(search)
+            self._policy()
         if search.best_tour is None:
             search.run(0.0)
             board.submit(search.best_tour, search.best_cost, "heuristic")
             if self.guide is not None and self.alone:  # nobody else has searched what the policy is held against
                 search.run(min(length, max(self.left, 0.0)))
                 board.submit(search.best_tour, search.best_cost, "search")
-                self._policy(search)
+                self._policy()
         if self.left < GRACE:  # a bare construction is far from an answer, and milliseconds away from a good one
             search.run(GRACE)
             board.submit(search.best_tour, search.best_cost, "search")
@@ -131,11 +130,11 @@ class Worker:
             if search.engine.exhausted:
                 return
             if self.guide is not None:
-                self._rebuild(search, length)
+                self._rebuild(length)
             if self.left < (1 - JOIN) * self.total and board.cost < search.best_cost and board.tour is not None:
                 search.offer(board.tour)
 
-    def _policy(self, search: Any) -> None:
+    def _policy(self) -> None:
         """Greedy if there is time for it, then more of it while the policy is ahead of the other threads."""
         assert self.guide is not None
         limit = time.perf_counter() + POLICY_SHARE * self.left
@@ -145,13 +144,16 @@ class Worker:
             found = construct(limit)
             if found is None:
                 return
-            search.offer(found[0])
+            self.search.offer(found[0])
             if not self.board.submit(*found, "policy"):
+                if construct == self.guide.greedy:
+                    self.pause = AFTER_A_LOSS
                 return
 
-    def _rebuild(self, search: Any, length: float) -> None:
+    def _rebuild(self, length: float) -> None:
         """Destroy a part of the best solution, let the policy rebuild it, search from there; back off on failure."""
         assert self.guide is not None
+        search = self.search
         self.waited += 1
         if self.waited < self.pause or self.guide.expected() > POLICY_SHARE * self.left:
             return
@@ -166,5 +168,6 @@ class Worker:
             if self.board.submit(search.best_tour, search.best_cost, "rebuild"):
                 self.pause = 1
                 return
+            assert search.best_tour is not None
             search.offer(search.best_tour, restart=True)  # back from where the rebuilt one led
         self.pause *= 2

@@ -12,7 +12,7 @@ from routelearn.decode import augmented
 from routelearn.errors import Infeasible
 from routelearn.model_file import Model
 from routelearn.problems.base import Problem, repeat
-from routelearn.rollout import Live, Select, begin, greedy, rollout, sample
+from routelearn.rollout import Live, begin, rollout
 
 REACH = 5  # a policy serves up to so many times the largest size it was trained on; beyond, heuristics are better
 STEP_SECONDS = 3e-4  # a decoding step of a small instance takes at least this long on a CPU
@@ -37,7 +37,7 @@ class Guide:
         *,
         solutions: int = 1,
         augment: int = 1,
-        select: Select = greedy,
+        temperature: float = 0.0,
         prefix: Tensor | None = None,
         deadline: float = float("inf"),
     ) -> tuple[Tensor, float] | None:
@@ -62,7 +62,7 @@ class Guide:
             steps = min(SEGMENT, bound - taken)
             ahead = None if prefix is None or prefix.shape[2] == 0 else prefix[:, :, :steps]
             rolled = rollout(
-                self.problem, self.policy, cache, many, steps=steps, select=select, live=live, prefix=ahead
+                self.problem, self.policy, cache, many, steps=steps, temperature=temperature, live=live, prefix=ahead
             )
             prefix = None if prefix is None else prefix[:, :, steps:]
             parts.append(rolled.tour)
@@ -100,11 +100,11 @@ class Guide:
 
     def sampled(self, solutions: int, deadline: float) -> tuple[Tensor, float] | None:
         """`solutions` draws under each of the 8 symmetries."""
-        return self.construct(augment=8, solutions=solutions, select=sample, deadline=deadline)
+        return self.construct(augment=8, solutions=solutions, temperature=1.0, deadline=deadline)
 
     def rebuilt(self, prefix: Tensor, deadline: float) -> tuple[Tensor, float] | None:
         """The best of the partial solutions [1, S, P], completed by draws."""
-        return self.construct(solutions=prefix.shape[1], select=sample, prefix=prefix, deadline=deadline)
+        return self.construct(solutions=prefix.shape[1], temperature=1.0, prefix=prefix, deadline=deadline)
 
 
 def usable(model: Model, nodes: int) -> bool:

@@ -24,8 +24,10 @@ from routelearn.solving.arguments import stops_of
 from routelearn.solving.board import Board
 from routelearn.solving.models import find_model
 from routelearn.solving.online import travel
+from routelearn.solving.start import construct
 
 POLICY_SHARE = 0.1  # of the time that the policy may take on processors that the search needs, too
+TAIL = 1.5  # making solutions takes about so many times as long as making instances
 CHUNK = 64  # instances between two looks at the clock; the first chunk is an eighth of it
 
 
@@ -54,6 +56,7 @@ def solve_many(
     Sizes may differ; limits may be one number for all. `seconds` is for all of them together; without it every
     solution of the policy (or of a heuristic) is taken to its local optimum. The policy runs on a GPU if there is one.
     """
+    began = time.perf_counter()
     columns = {
         "coords": coords, "latlon": latlon, "matrix": matrix, "demand": demand, "prize": prize, "penalty": penalty,
         "real_prize": real_prize,
@@ -72,6 +75,8 @@ def solve_many(
         stops_of(source=f"instance {row}", **{name: value[row] for name, value in given.items()})
         for row in range(batch)
     ]
+    if seconds is not None and seconds > 0:  # reading the arguments is part of the time
+        seconds = max(1e-9, seconds - (time.perf_counter() - began))
     return solve_many_stops(
         stops, problem=problem, capacity=capacity, max_length=max_length, min_prize=min_prize, seconds=seconds,
         seed=seed, policy=policy, model=model, device=device, threads=threads,
@@ -103,7 +108,7 @@ def solve_many_stops(
         groups.setdefault((one.problem.name, one.referee.xy.shape[1], one.referee.distances is None), []).append(row)
     loading = time.perf_counter()
     load_kernels(converted, seconds)
-    tail = loading - began  # making solutions takes about as long as making instances
+    tail = TAIL * (loading - began)
     began += time.perf_counter() - loading
     solved: dict[int, Solution] = {}
     for rows in groups.values():
@@ -239,7 +244,5 @@ def _complete(problem: Problem, group: list[Converted], boards: list[Board], end
             deadline = now if end is None else now + max(0.0, end - now) / (len(missing) - done)
             tour = travel(problem, x, deadline=deadline, seed=seed)
         else:
-            from routelearn.solving.start import heuristic
-
-            tour = heuristic(problem, x, seed)
+            tour = construct(x)
         boards[row].submit(tour, float(problem.cost(x, tour)), "heuristic")

@@ -18,9 +18,9 @@ def find_model(
     if not policy:
         return None, ()
     if path is not None:
-        return _load(problem.name, nodes, str(path), device), ()
+        return _load(problem.name, None, str(path), device), ()
     try:
-        model = _load(problem.name, nodes, None, device)
+        model = _load(problem.name, nodes if _count(problem.name) > 1 else None, None, device)
     except InputError:
         return None, (f"no trained model for {problem.name}: a constructive heuristic starts the search",)
     if not usable(model, nodes):
@@ -30,7 +30,15 @@ def find_model(
 
 
 @lru_cache(maxsize=8)
-def _load(problem: str, nodes: int, path: str | None, device: str) -> Model:
+def _count(problem: str) -> int:
+    """How many models ship for the problem: with one, instances of all sizes share it in memory."""
+    from routelearn.models import shipped
+
+    return sum(entry["problem"] == problem for entry in shipped().values())
+
+
+@lru_cache(maxsize=8)
+def _load(problem: str, nodes: int | None, path: str | None, device: str) -> Model:
     from routelearn.models import load_model
 
     return load_model(problem, nodes, path=path, device=device)

@@ -4,55 +4,90 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from routelearn.problems.base import Problem, legs_from
+from routelearn.decode import decode
+from routelearn.problems.base import Problem, concat, legs_from
+from routelearn.solving.guide import Guide
 
+FEWEST_WORLDS, MOST_WORLDS = 6, 24  # journeys imagined to choose between policy and planning
+IMAGINED = 0.3  # share of the time that they may take
+SLOWER = 2  # a step for all imagined worlds takes about so many times a step for one
 LEAST = 0.001  # seconds of one planning
-SET_UP = 6e-8  # seconds that a planning needs for each pair of nodes, before it can be stopped
+SET_UP = 2e-8  # seconds for each pair of nodes that the first plan needs; the next ones are measured
+SEARCH = 2  # a planning searches at least as long as it takes to set up
 
 
-def travel(problem: Problem, x: Any, *, deadline: float, seed: int = 0) -> Tensor:
+def travel(problem: Problem, x: Any, *, deadline: float, seed: int = 0, planned: Sequence[int] | None = None) -> Tensor:
     """The tour [1, 1, T] of an instance with batch axis 1: the first visits of each plan, then a new plan.
 
     Appendix F's re-optimisation, as often as the time allows: after every visit if it can, and as a plan made once
     if it must. The real prize of a node is read when it is visited and never before. When the time is up and the
-    plan has not brought enough, the rest is chosen by expected prize over way.
+    plan has not brought enough, the rest is chosen by expected prize over way. `planned` is a first plan, which then
+    need not be made.
     """
-    from routelearn.improve import plan
-
     public, nodes = x.public(), x.xy.shape[1]
+    earned = x.earned()[0].tolist()
     visited = torch.zeros(nodes, dtype=torch.bool)
     visited[0] = True
     owed, tour = float(x.min_prize[0]), [0]
     tolerance = 1e-9 * owed
-    ahead: list[int] = []
-    cost_of_planning, until_next, planned = LEAST, 0, False
-    while not bool(visited.all()):
+    ahead, must_plan = list(planned or ()), planned is None
+    set_up, until_next = max(LEAST, SET_UP * nodes**2), 0
+    while len(tour) < nodes:
         now = time.perf_counter()
         left = deadline - now
-        worth = left > SET_UP * int((~visited).sum()) ** 2 or not planned
-        if worth and (until_next <= 0 or not ahead):
-            affordable = max(1.0, left / cost_of_planning)
-            visits = len(ahead) or int((~visited).sum())
-            until_next = math.ceil(visits / affordable)
-            seconds = max(LEAST, left / max(1.0, min(visits, affordable)) - cost_of_planning)
-            ahead = plan(problem, public, tour[-1], visited, max(owed, 0.0), seconds=seconds, seed=seed)
-            planned = True
-            cost_of_planning = max(LEAST, time.perf_counter() - now - seconds)
+        if must_plan or (left > set_up + LEAST and (until_next <= 0 or not ahead)):
+            from routelearn.improve import plan  # compiled code: only where there is time to use it
+
+            visits = len(ahead) or nodes - len(tour)
+            plannings = max(1.0, min(visits, left / (SEARCH * set_up)))
+            until_next = math.ceil(visits / plannings)
+            seconds = max(LEAST if left > 0 else 0.0, left / plannings - set_up)
+            ahead = plan(
+                problem, public, tour[-1], visited, max(owed, 0.0), seconds=seconds, seed=seed, ahead=ahead
+            )  # fmt: skip
+            must_plan = False
+            set_up = max(LEAST, time.perf_counter() - now - seconds)
         if not ahead:
             if owed <= tolerance:
                 break
             ahead = [by_prize_over_way(public, tour[-1], visited)]
         node = ahead.pop(0)
         until_next -= 1
-        owed -= float(x.earned()[0, node])
+        owed -= earned[node]
         visited[node] = True
         tour.append(node)
     return torch.tensor([*tour[1:], 0])[None, None]
+
+
+def policy_travels_better(problem: Problem, x: Any, guide: Guide, *, seconds: float, seed: int = 0) -> bool:
+    """Whether the policy's greedy journeys cost less than planned ones, on average over imagined real prizes.
+
+    What a visit will really bring is unknown, so both travel through worlds drawn from the public expectation: uniform
+    between nothing and twice of it, as the paper's instances are (E.1).
+    """
+    share = IMAGINED * seconds / 2
+    count = min(MOST_WORLDS, int(share / (2 * LEAST)))
+    if guide.expected() * SLOWER > share or count < FEWEST_WORLDS:
+        return False
+    end = time.perf_counter() + 2 * share
+    random = torch.Generator().manual_seed(seed)
+    factors = 2 * torch.rand((count, x.xy.shape[1]), generator=random, dtype=torch.float64)
+    seen = concat([guide.seen._replace(real_prize=guide.seen.prize * factor.float()) for factor in factors])
+    tours = decode(problem, guide.policy, seen, "greedy", seed=seed).tour
+    ahead = 0.0
+    for row, factor in enumerate(factors):
+        world, now = x._replace(real_prize=x.prize * factor), time.perf_counter()
+        if now > end:
+            break
+        tour = travel(problem, world, deadline=now + (end - now) / (count - row), seed=seed)
+        ahead += float(problem.cost(world, tour)) - float(problem.cost(world, tours[row : row + 1]))
+    return ahead > 0
 
 
 def by_prize_over_way(x: Any, at: int, visited: Tensor) -> int:

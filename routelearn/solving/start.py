@@ -1,19 +1,172 @@
-"""A first solution without a policy."""
+"""First solutions without a policy and without compiled code: what `solve` holds the policy against at 0 seconds.
+
+Farthest insertion (Rosenkrantz, Stearns and Lewis 1977) for one tour, savings (Clarke and Wright 1964) for vehicles,
+cheapest insertion by prize or penalty for routes that leave nodes out. The legs may be asymmetric.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from routelearn.problems.base import Problem
+from routelearn.problems.op import SLACK
+
+NEIGHBOURS = 40  # pairs of customers whose savings are looked at
+Floats = NDArray[np.float64]
 
 
-def heuristic(problem: Problem, x: Any, seed: int = 0) -> Tensor:
-    """A constructed solution [1, 1, T] of an instance with batch axis 1: nearest neighbour, savings, insertion."""
-    from routelearn.improve import Search
+def construct(x: Any) -> Tensor:
+    """A feasible tour [1, 1, T] of an instance with batch axis 1, by what its problem has: demands, prizes or neither.
 
-    start = Search(problem, x, seed)
-    start.run(0.0)
-    assert start.best_tour is not None
-    return start.best_tour
+    Only public fields are read. (A prize that turns out lower than expected is the traveller's business.)
+    """
+    x = x.public()
+    legs = legs_of(x)
+    if hasattr(x, "demand"):
+        tour = by_savings(legs, x.demand[0].numpy(), int(x.capacity[0]), must_visit=x.demand[0].max() <= x.capacity[0])
+    elif hasattr(x, "prize"):
+        tour = [*by_insertion(legs, x), 0]
+    else:
+        tour = by_farthest_insertion(legs)
+    return torch.tensor(tour)[None, None]
+
+
+def legs_of(x: Any) -> Floats:
+    """[N, N] in double precision."""
+    if x.distances is not None:
+        return np.array(x.distances[0].numpy(), dtype=np.float64)
+    xy = x.xy[0].double().numpy()
+    return np.hypot(xy[:, None, 0] - xy[None, :, 0], xy[:, None, 1] - xy[None, :, 1])
+
+
+class Circle:
+    """A closed route of edges tail -> head that nodes are inserted into; it starts as node 0 alone."""
+
+    def __init__(self, legs: Floats):
+        self.legs, self.back = legs, np.ascontiguousarray(legs.T)  # both ways of a node in one row
+        self.tails, self.heads = (np.zeros(len(legs) + 1, dtype=np.int64) for _ in range(2))
+        self.across = np.zeros(len(legs) + 1)  # length of each edge
+        self.size = 1
+        self.length = 0.0
+
+    def detours(self, node: int) -> Floats:
+        """[size]: what the node adds in the middle of each edge."""
+        edges = slice(self.size)
+        return self.back[node][self.tails[edges]] + self.legs[node][self.heads[edges]] - self.across[edges]
+
+    def detours_at(self, edge: int) -> Floats:
+        """[N]: what each node adds in the middle of the edge."""
+        return self.legs[self.tails[edge]] + self.back[self.heads[edge]] - self.across[edge]
+
+    def insert(self, node: int, edge: int) -> None:
+        """Edge becomes tail -> node, and node -> head the newest edge."""
+        tail, head, new = self.tails[edge], self.heads[edge], self.size
+        self.length += float(self.legs[tail, node] + self.legs[node, head] - self.across[edge])
+        self.heads[edge] = self.tails[new] = node
+        self.heads[new] = head
+        self.across[edge], self.across[new] = self.legs[tail, node], self.legs[node, head]
+        self.size += 1
+
+    def order(self) -> list[int]:
+        """All nodes from 0 on."""
+        following = dict(zip(self.tails[: self.size].tolist(), self.heads[: self.size].tolist(), strict=True))
+        nodes = [0]
+        while (node := following[nodes[-1]]) != 0:
+            nodes.append(node)
+        return nodes
+
+
+def by_farthest_insertion(legs: Floats) -> list[int]:
+    """All nodes; always the one farthest from the tour, at its cheapest place."""
+    circle, away = Circle(legs), legs[0].copy()
+    away[0] = -1.0
+    for _ in range(len(legs) - 1):
+        node = int(away.argmax())
+        circle.insert(node, int(circle.detours(node).argmin()))
+        away = np.minimum(away, legs[node])
+        away[node] = -1.0
+    return circle.order()
+
+
+def by_insertion(legs: Floats, x: Any) -> list[int]:
+    """Customers in order: the most prize for its detour while the length allows, or all that is owed and pays."""
+    prize = x.prize[0].double().numpy()
+    by_prize = hasattr(x, "max_length")
+    limit = float(x.max_length[0]) * (1 - SLACK) if by_prize else np.inf
+    penalty = np.zeros_like(prize) if by_prize else x.penalty[0].double().numpy()
+    owed = 0.0 if by_prize else float(x.min_prize[0])
+    circle = Circle(legs)
+    detour, edge = circle.detours_at(0), np.zeros(len(legs), dtype=np.int64)
+    out = np.ones(len(legs), dtype=bool)
+    out[0] = False
+    while out.any():
+        cost = np.maximum(detour, 1e-12)
+        if by_prize:
+            score = np.where(out & (circle.length + detour <= limit), prize / cost, -np.inf)
+        else:
+            gain = penalty - detour
+            # What pays comes first; while prize is owed, the rest by least cost per prize.
+            score = np.where(gain > 0, gain * 1e12, gain / np.maximum(prize, 1e-12) if owed > 0 else -np.inf)
+            score[~out] = -np.inf
+        node = int(score.argmax())
+        if score[node] == -np.inf:
+            break
+        taken = int(edge[node])
+        circle.insert(node, taken)
+        out[node] = False
+        owed -= float(prize[node])
+        for other in np.flatnonzero(out & (edge == taken)).tolist():  # their place is gone
+            beside = circle.detours(other)
+            edge[other] = beside.argmin()
+            detour[other] = beside[edge[other]]
+        for new in (taken, circle.size - 1):
+            beside = circle.detours_at(new)
+            closer = beside < detour
+            edge[closer], detour[closer] = new, beside[closer]
+    return circle.order()[1:]
+
+
+def by_savings(legs: Floats, demand: NDArray[np.int64], capacity: int, must_visit: bool) -> list[int]:
+    """Routes with 0 after each; whole loads of demands beyond the capacity go straight there and back first."""
+    trips = np.maximum(demand - 1, 0) // capacity
+    demand = demand - trips * capacity
+    served = np.flatnonzero(np.arange(len(legs)) > 0 if must_visit else demand > 0)
+    routes = {c: [c] for c in served.tolist()}
+    load = {c: int(demand[c]) for c in routes}
+    home = {c: c for c in routes}  # customer -> the route it is in
+    symmetric = bool(np.array_equal(legs, legs.T))
+    for i, j in savings_pairs(legs, served, symmetric):
+        a, b = home[i], home[j]
+        if a == b or load[a] + load[b] > capacity:
+            continue
+        first, second = routes[a], routes[b]
+        if symmetric and first[-1] != i and first[0] == i:
+            first.reverse()
+        if symmetric and second[0] != j and second[-1] == j:
+            second.reverse()
+        if first[-1] != i or second[0] != j:
+            continue
+        first += second
+        load[a] += load.pop(b)
+        home.update(dict.fromkeys(routes.pop(b), a))
+    straight = [node for c in np.repeat(np.arange(len(legs)), trips).tolist() for node in (c, 0)]
+    return straight + [node for route in routes.values() for node in (*route, 0)]
+
+
+def savings_pairs(legs: Floats, served: NDArray[np.int64], symmetric: bool) -> list[tuple[int, int]]:
+    """Customers i, j in the order of what a route saves that goes from i to j instead of home and out again."""
+    between = legs[np.ix_(served, served)]
+    saved = legs[served, 0][:, None] + legs[0, served][None] - between
+    np.fill_diagonal(saved, 0.0)
+    if len(served) > NEIGHBOURS + 1:
+        far = np.partition(between, NEIGHBOURS, axis=1)[:, NEIGHBOURS, None]
+        saved[between > (np.minimum(far, far.T) if not symmetric else np.maximum(far, far.T))] = 0.0
+    if symmetric:
+        saved = np.triu(saved)
+    rows, columns = np.nonzero(saved > 0)
+    order = np.argsort(-saved[rows, columns], kind="stable")
+    return list(zip(served[rows[order]].tolist(), served[columns[order]].tolist(), strict=True))

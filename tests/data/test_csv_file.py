@@ -18,6 +18,19 @@ def test_plain_coordinates_get_numbers_as_ids():
     assert stops.depot is None
 
 
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("name,x,y\nhub,0,1\nshop,2,3\n", ("hub", "shop")),
+        ("name,x,y\nshop,0,1\nshop,2,3\n", (1, 2)),  # names need not be unique, ids must be
+        ("name,x,y\nhub,0,1\n,2,3\n", (1, 2)),
+        ("name,id,x,y\nhub,a,0,1\nshop,b,2,3\n", ("a", "b")),
+    ],
+)
+def test_a_column_of_names_calls_the_stops_where_there_is_no_id(text, ids):
+    assert parse(text, "stops.csv").ids == ids
+
+
 @pytest.mark.parametrize("names", ["lat,lon", "lat,lng", "Latitude,Longitude", " LAT , Long "])
 def test_the_names_of_degrees(names):
     stops = parse(f"{names}\n52.1,4.3\n52.2,4.4\n", "stops.csv")

@@ -13,7 +13,7 @@ from routelearn.policies.attention import AttentionPolicy
 from routelearn.policies.base import shape_of
 from routelearn.problems import PROBLEMS, NumpyRng, get
 from routelearn.problems.base import take
-from routelearn.rollout import begin, look, rollout, sample
+from routelearn.rollout import begin, look, rollout
 
 WIDTH, HEADS, HIDDEN, LAYERS, CLIP = 16, 4, 24, 2, 10.0
 BATCH, CITIES, SOLUTIONS = 3, 6, 2
@@ -154,7 +154,7 @@ def compare(problem, norm, neighbours, train):
         h = encoded(policy, features, x.xy, norm, neighbours, train)
         cache = policy.encode(features)
         rolled = rollout(
-            problem, policy, cache, x, solutions=SOLUTIONS, steps=problem.max_steps(x), select=sample, record=True
+            problem, policy, cache, x, solutions=SOLUTIONS, steps=problem.max_steps(x), temperature=1.0, record=True
         )
         scored = policy.score(cache, rolled.trajectory)
         live = begin(problem, policy, cache, x, SOLUTIONS)

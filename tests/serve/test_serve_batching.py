@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 
 import pytest
 import torch
@@ -98,13 +99,32 @@ def test_constructions_of_one_size_share_one_decoding(monkeypatch):
         (f"{n}-{seed}", OPTIONS | random_instance("tsp", n, seed)) for n, seed in ((12, 0), (7, 1), (12, 2), (7, 3))
     ]
     requests.append(("bad", OPTIONS | {"coords": [[0.0, 0.0], [1.0, float("nan")]]}))
-    results = dict(jobs.construct(requests, LIMITS))
+    results = dict(itertools.chain(*jobs.construct(requests, LIMITS)))
     assert batches == [(2, 7), (2, 12)], "grouped by n, small ones first"
     assert isinstance(results.pop("bad"), InputError), "a bad request harms no other"
     for key, fields in requests[:-1]:
-        alone = jobs.construct([(key, fields)], LIMITS)[0][1]
+        [[(_, alone)]] = jobs.construct([(key, fields)], LIMITS)
         assert results[key]["cost"] == pytest.approx(alone["cost"], rel=1e-4)
         assert sorted(results[key]["routes"][0]["stops"]) == list(range(len(fields["coords"])))
+
+
+def test_one_construction_that_does_not_hold_costs_the_others_nothing(monkeypatch):
+    from routelearn import decode
+
+    original = decode.decode
+
+    def spoilt(problem, policy, x, *rest, **named):
+        made = original(problem, policy, x, *rest, **named)
+        made.tour[1, 0, 1] = made.tour[1, 0, 0]  # one stop twice, another never
+        return made
+
+    monkeypatch.setattr(decode, "decode", spoilt)
+    requests = [(seed, OPTIONS | random_instance("tsp", 9, seed)) for seed in range(3)]
+    [group] = jobs.construct(requests, LIMITS)
+    answers = dict(group)
+    assert [answers[seed]["history"][0]["by"] for seed in (0, 2)] == ["policy", "policy"]
+    assert answers[1]["history"][0]["by"] != "policy"
+    assert sorted(answers[1]["routes"][0]["stops"]) == list(range(9))
 
 
 @pytest.mark.parametrize(
@@ -135,6 +155,7 @@ def test_every_step_of_a_construction_is_explained(name, sample, monkeypatch):
     torch.manual_seed(1)
     policy = policies.build("attention", shape_of(problem), {}).eval()
     monkeypatch.setattr(thinking, "load_model", lambda *_: Model(policy, name, "attention", {}, {"sizes": [20]}))
+    monkeypatch.setattr(thinking, "shipped", lambda: {"m": {"problem": name}})
     fields = random_instance(name, 12, 3) | {"sample": sample, "seed": 5}
     shown = thinking.think(fields, LIMITS)
     nodes = len(fields["coords"])
@@ -154,6 +175,12 @@ def test_every_step_of_a_construction_is_explained(name, sample, monkeypatch):
     if name in words:
         assert any(words[name] in reason for reason in told)
     assert shown["answer"]["problem"] == name
+
+
+def test_a_problem_without_a_model_is_told_with_those_that_have_one(monkeypatch):
+    monkeypatch.setattr(thinking, "shipped", lambda: {"m": {"problem": "tsp"}, "n": {"problem": "cvrp"}})
+    with pytest.raises(InputError, match=r"no trained model ships for pctsp yet.* one of: cvrp, tsp"):
+        thinking.think(random_instance("pctsp", 9, 0) | {"sample": False, "seed": 0}, LIMITS)
 
 
 def test_a_construction_that_is_too_large_to_show_names_the_limit():

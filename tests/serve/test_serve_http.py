@@ -79,8 +79,8 @@ def test_latlon_is_in_kilometres_and_a_matrix_counts(server):
         ({"coords": SQUARE, "seconds": 0, "decode": "best"}, "decode", "unknown decoding strategy 'best'"),
         ({"coords": SQUARE, "solver": "magic"}, "solver", "unknown solver 'magic'; the choices are"),
         ({"coords": SQUARE, "solver": "tsiligirides"}, "solver", "cannot solve tsp"),
-        ({"coords": [["1", 2], [3, 4]]}, "coords.0.0", "valid number"),
-        ({"coords": SQUARE, "second": 1}, "second", "not permitted"),
+        ({"coords": [["1", 2], [3, 4]]}, "coords.0.0", "the request, row 0: coords is '1', not a number"),
+        ({"coords": SQUARE, "second": 1}, "second", "'second' is not known; the keys are coords, latlon"),
         ({"latlon": [[91, 0], [0, 0]]}, None, "row 0"),
     ],
 )  # fmt: skip
@@ -119,26 +119,39 @@ def test_limits_are_named_with_their_values(new_server):
         told = response.json()
         assert (response.status_code, told["limit"], told["value"]) == (status, limit, value), told
     chunks = (b"x" * 1000 for _ in range(10))  # a body that does not declare its size
-    assert httpx.post(f"{server.url}/solve", content=chunks).status_code == 413
+    refused = httpx.post(f"{server.url}/solve", content=chunks)
+    assert (refused.status_code, refused.json()["limit"], refused.json()["value"]) == (413, "body_kilobytes", 2)
 
 
 def test_too_many_requests_are_told_to_wait(new_server):
     server = new_server("--queue", 1, "--in-flight", 4)
-    statuses, bodies = [], []
+    statuses = []
 
-    def ask():
-        response = post(server, "/solve", {"coords": many(20), "seconds": 2})
+    def ask(seconds):
+        response = post(server, "/solve", {"coords": many(20), "seconds": seconds})
         statuses.append(response.status_code)
-        bodies.append(response.json())
 
-    threads = [threading.Thread(target=ask) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-        time.sleep(0.05)
+    def begin(*seconds):
+        """One of each lane runs, the next one waits."""
+        for each in seconds:
+            threads.append(threading.Thread(target=ask, args=(each,)))
+            threads[-1].start()
+            time.sleep(0.15)
+
+    threads = []
+    begin(3, 3)
+    refused = post(server, "/solve", {"coords": many(20), "seconds": 3})
+    told = refused.json()
+    assert (refused.status_code, told["limit"], told["value"]) == (429, "queue", 1)
+    assert "the limit queue is 1" in told["error"]
+    assert int(refused.headers["retry-after"]) >= 1
+    begin(1, 1)
+    refused = post(server, "/solve", {"coords": SQUARE, "seconds": 0})
+    told = refused.json()
+    assert (refused.status_code, told["limit"], told["value"]) == (429, "in_flight", 4)
     for thread in threads:
         thread.join()
-    assert set(statuses) == {200, 429}
-    assert {(body["limit"], body["value"]) for body in bodies if "limit" in body} >= {("queue", 1)}
+    assert statuses == [200] * 4, "those that were taken are answered"
 
 
 def test_a_token_is_asked_for_if_there_is_one(new_server):
@@ -292,6 +305,24 @@ def test_sigterm_finishes_what_is_in_flight(new_server):
     server.process.wait(10)
     time.sleep(0.2)
     assert not any(os.path.exists(f"/proc/{pid}") for pid in workers), "no worker is left behind"
+
+
+@pytest.mark.slow
+def test_what_outlasts_the_grace_time_is_answered_503(new_server):
+    server = new_server("--grace", 1)
+    answers = []
+    thread = threading.Thread(
+        target=lambda: answers.append(post(server, "/solve", {"coords": many(100), "seconds": 30}))
+    )
+    thread.start()
+    time.sleep(0.7)
+    began = time.monotonic()
+    os.kill(server.process.pid, signal.SIGTERM)
+    thread.join(20)
+    assert [answer.status_code for answer in answers] == [503]
+    assert "shutting down" in answers[0].json()["error"]
+    server.process.wait(15)
+    assert time.monotonic() - began < 15, "it does not wait for the search"
 
 
 # -------------------------------------------------------------------------------------------- any body

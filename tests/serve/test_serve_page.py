@@ -3,23 +3,40 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 pytestmark = [pytest.mark.extra, pytest.mark.slow]
 
-CHROMIUM = "/usr/bin/chromium"
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+VARIABLE = "ROUTELEARN_CHROMIUM"
 EIGHT = ("tsp", "cvrp", "sdvrp", "op-const", "op-unif", "op-dist", "pctsp", "spctsp")
+
+
+def find_chromium(playwright):
+    """The path of a Chromium: the variable's, one on PATH, or Playwright's own; None if there is none."""
+    named = os.environ.get(VARIABLE)
+    if named:
+        assert Path(named).exists(), f"{VARIABLE} names {named}, which is not there"
+        return named
+    found = next((path for name in NAMES if (path := shutil.which(name))), None)
+    own = playwright.chromium.executable_path
+    return found or (own if Path(own).exists() else None)
 
 
 @pytest.fixture(scope="module")
 def browser():
-    api = pytest.importorskip("playwright.sync_api")
-    if not Path(CHROMIUM).exists():
-        pytest.skip(f"no Chromium at {CHROMIUM}")
+    api = pytest.importorskip("playwright.sync_api", reason="needs routelearn[service-tests]")
     with api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        path = find_chromium(playwright)
+        if path is None:
+            pytest.skip(
+                f"no Chromium: {', '.join(NAMES)} are not on PATH; set {VARIABLE}, or playwright install chromium"
+            )
+        started = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield started
         started.close()
 
@@ -143,9 +160,68 @@ def test_a_problem_without_a_model_says_so_when_asked_to_think(page, server):
     if without is None:
         pytest.skip("every problem has a model")
     choose(page, without)
-    page.click("#think")
-    page.wait_for_selector(".error")
-    assert f"no trained model ships for {without} yet" in page.locator(".error").inner_text()
+    assert page.locator("#think").is_disabled()
+    told = page.locator("#no-model").inner_text()
+    assert f"No trained model ships for {without} yet" in told
+    able = [p["id"] for p in problems if p["model"]]
+    assert all(name in told for name in able)
+    page.fill("#seconds", "0.3")
+    solve(page)
+    if able:
+        choose(page, able[0])
+        assert not page.locator("#no-model").is_visible()
+        assert page.locator("#think").is_enabled()
+
+
+def test_every_problem_with_a_model_can_be_watched(page, server):
+    import httpx
+
+    problems = httpx.get(f"{server.url}/problems").json()["problems"]
+    for problem in (p for p in problems if p["model"]):
+        choose(page, problem["id"], 10)
+        page.click("#think")
+        page.wait_for_selector("#player:not([hidden])")
+        assert "Step 1 of " in page.locator("#step").inner_text()
+        assert page.locator("text.share").count() >= 1, "the percentages stand on the map"
+        assert page.locator("#facts dt").count() >= 3
+        assert page.locator(".bar.taken").count() == 1
+        page.locator("#scrub").fill("3")
+        assert page.locator("polyline.route.next").count() == 1
+
+
+def test_a_map_without_stops_says_what_to_do(page):
+    assert "Click to place stops" in page.locator("#board-a text.invite").text_content()
+    page.click("#solve")
+    page.wait_for_selector("[data-errors=stops] .error")
+    assert "at least 2 stops" in page.locator(".error").inner_text()
+    place(page, (0.3, 0.3))
+    assert page.locator("#board-a text.invite").count() == 0
+
+
+def test_the_keyboard_alone_is_enough(page):
+    page.locator("#add").focus()
+    for _ in range(4):
+        page.keyboard.press("Enter")
+    assert stops(page) == 4
+    page.locator("#seconds").fill("0.2")
+    page.locator("#solve").focus()
+    page.keyboard.press("Space")
+    page.wait_for_selector("#board-a figcaption strong")
+    page.wait_for_function("document.getElementById('stop').disabled")
+    first = page.locator("#board-a circle.stop").first
+    first.focus()
+    before = float(first.get_attribute("cx"))
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    moved = page.locator("#board-a circle.stop").first
+    assert float(moved.get_attribute("cx")) > before
+    assert page.evaluate("document.activeElement.dataset.index") == "0", "the focus stays with the stop"
+    page.locator("#think").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#player:not([hidden])")
+    page.locator("#scrub").focus()
+    page.keyboard.press("ArrowRight")
+    assert "Step 2 of 4" in page.locator("#step").inner_text()
 
 
 def test_a_csv_with_an_error_in_row_3_is_told(page, tmp_path):
@@ -180,6 +256,8 @@ def test_two_methods_are_compared_side_by_side(page):
     solve(page)
     page.wait_for_selector("#board-b figcaption strong")
     assert page.locator("#board-b polyline.route").count() == 1
+    told = page.locator("#board-b figcaption").inner_text()
+    assert "than beside" in told or "the same as beside" in told
     assert "nearest-neighbour" in page.locator("#board-b .notes").inner_text()
 
 
@@ -228,6 +306,12 @@ def test_it_is_usable_on_a_phone_in_the_dark(page):
     assert stops(page) == 3
     page.fill("#seconds", "0.2")
     solve(page)
+    page.click("#think")
+    page.wait_for_selector("#player:not([hidden])")
+    below = page.locator("#player").bounding_box()["y"] - page.locator("#board-a").bounding_box()["y"]
+    assert below < 700, "the player stands under the map, not at the end of the page"
+    label = page.locator("#board-a text.label").first
+    assert label.evaluate("(text) => text.getBoundingClientRect().height") >= 10, "letters stay legible"
 
 
 def test_the_interface_is_documented_without_network(page, server):

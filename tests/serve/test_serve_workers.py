@@ -64,7 +64,7 @@ def test_a_job_whose_worker_died_is_given_to_the_next_and_answered(monkeypatch):
         worker.says("died")
         second = await replaced(pool)
         assert second.told == [("jobs", [(job.number, "solve", {"seconds": 1})])]
-        second.says("done", job.number, 200, b"{}")
+        second.says("done", [(job.number, 200, b"{}")])
         assert await job.answer == (200, b"{}")
 
     with_pool(story, monkeypatch)
@@ -111,11 +111,31 @@ def test_jobs_that_wait_are_handed_over_together_where_batches_are_made(monkeypa
         first, *others = (pool.submit("construct", "solve", {}, "a") for _ in range(4))
         [worker] = pool.workers["construct"]
         assert [job[0] for job in worker.told[-1][1]] == [first.number], "a lone request waits for nothing"
-        worker.says("done", first.number, 200, b"{}")
+        worker.says("done", [(first.number, 200, b"{}")])
         worker.says("idle")
         assert [job[0] for job in worker.told[-1][1]] == [job.number for job in others]
 
     with_pool(story, monkeypatch, construct=1)
+
+
+def test_a_second_worker_starts_a_batch_only_where_it_is_worth_a_pass(monkeypatch):
+    monkeypatch.setattr(workers, "ENOUGH", 3)
+
+    async def story(pool):
+        first, second = pool.workers["construct"]
+        pool.submit("construct", "solve", {}, "a")
+        pool.submit("construct", "solve", {}, "a")
+        assert [len(worker.told) for worker in (first, second)] == [1, 0], "it joins the batch after this one"
+        pool.submit("construct", "solve", {}, "a")
+        pool.submit("construct", "solve", {}, "a")
+        assert len(second.told[-1][1]) == 3
+        last = pool.submit("construct", "solve", {}, "a")
+        first.says("died")
+        assert pool.queues["construct"].size == 2, "the dead one's job and the last wait for the busy one"
+        second.says("idle")
+        assert last.number in [job[0] for job in second.told[-1][1]], "nobody waits beside an idle worker"
+
+    with_pool(story, monkeypatch, construct=2)
 
 
 def test_what_still_waits_at_the_end_is_answered(monkeypatch):

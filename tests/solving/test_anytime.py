@@ -84,12 +84,12 @@ def test_rebuilding_is_tried_ever_more_rarely_where_it_brings_nothing() -> None:
 
     problem = PROBLEMS["tsp"]
     guide, board = guided(problem, 9), Board()
-    worker = Worker(problem, guide.x, board, time.perf_counter() + 1000, 0, guide, None, False)
     search = Search(problem, guide.x, 0)
+    worker = Worker(search, board, time.perf_counter() + 1000, guide, None, False)
     search.run(iterations=500)  # the optimum of so few nodes
     board.submit(search.best_tour, search.best_cost, "search")
     for _ in range(20):
-        worker._rebuild(search, 0.002)
+        worker._rebuild(0.002)
     assert worker.tries == 4  # after 1, 3, 7 and 15 slices
     assert search.best_cost == pytest.approx(board.cost)
     now = torch.from_numpy(search.engine.best())[None, None]
@@ -133,3 +133,14 @@ def test_an_error_in_a_thread_is_not_swallowed() -> None:
 
     with pytest.raises(RuntimeError, match="from the watcher"):
         solve(np.random.default_rng(0).random((20, 2)), seconds=0.1, watch=broken)
+
+
+def test_the_better_traveller_is_chosen_before_the_journey() -> None:
+    from routelearn.solving import online
+
+    problem = PROBLEMS["spctsp"]
+    guide = guided(problem, 12)
+    assert not online.policy_travels_better(problem, guide.x, guide, seconds=0.001)  # no time to imagine anything
+    other = guide.x._replace(real_prize=guide.x.real_prize.flip(1) * 0.5)
+    first = [online.policy_travels_better(problem, x, guide, seconds=2.0) for x in (guide.x, other)]
+    assert first == [False, False]  # an untrained policy loses, whatever the real prizes are

@@ -10,7 +10,7 @@ from train_cases import make_update, tiny
 
 from routelearn import update as update_module
 from routelearn.problems import PROBLEMS
-from routelearn.rollout import advance, begin
+from routelearn.rollout import Live, begin, look
 
 BATCH, SIZE, SOLUTIONS = 5, 7, 3
 TOLERANCE = 1e-9
@@ -21,7 +21,9 @@ def step_by_step(problem, policy, x, tour, prefix):
     cache = policy.encode(problem.features(x))
     live, total = begin(problem, policy, cache, x, tour.shape[1]), 0.0
     for t in range(tour.shape[2]):
-        live, _, log_prob, _ = advance(problem, policy, cache, x, live, lambda logits: logits.argmax(-1), tour[..., t])
+        logits, carry = policy.step(cache, live.carry, live.last, look(problem, x, live.state))
+        log_prob = logits.log_softmax(-1).gather(-1, tour[..., t, None])[..., 0]
+        live = Live(problem.step(x, live.state, tour[..., t]), carry, tour[..., t])
         given = prefix is not None and t < prefix.shape[2]
         total = total + (torch.where(prefix[..., t] >= 0, 0.0, log_prob) if given else log_prob)
     return total

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import torch
 from torch import Tensor
@@ -17,8 +18,8 @@ from train_cases import CPU, make_update, run, tiny
 
 from routelearn import distributed
 from routelearn import train as train_module
-from routelearn import update as update_module
 from routelearn.baselines import Baseline, CriticBaseline, ExponentialBaseline, SharedBaseline
+from routelearn.policies import base as policy_base
 from routelearn.problems import get
 
 BATCH, STEPS = 8, 4  # instances a step over all ranks; steps
@@ -68,10 +69,9 @@ def take_steps(name: str, norm: str, rank: int, world: int) -> dict[str, Any]:
     config = tiny(batch=(BATCH // world,), norm=norm, baseline=name, solutions=2)
     source = Slices(rank, world)
     update = make_update(config, BASELINES[name](), dtype=torch.float64, rng=source)
-    ordinary, update_module.sample = update_module.sample, source
-    for _ in range(STEPS):
-        update()
-    update_module.sample = ordinary
+    with mock.patch.object(policy_base, "drawn", lambda logits, temperature: source(logits)):
+        for _ in range(STEPS):
+            update()
     read = update.meter.read()
     return {"policy": update.policy.state_dict(), "baseline": update.baseline.state_dict(), "skipped": read["skipped"]}
 

@@ -11,7 +11,8 @@ export function element(tag, attributes = {}, text) {
   return made;
 }
 
-export const colour = (route) => `hsl(${(route * 137.5 + 210) % 360} 62% 48%)`;
+// Turns of the golden angle keep neighbours apart; the theme says how light they are.
+export const colour = (route) => `hsl(${(route * 137.5 + 210) % 360} 65% var(--lightness, 45%))`;
 const show = (value) => Number(value.toPrecision(5)).toLocaleString("en");
 
 export class Board {
@@ -27,6 +28,8 @@ export class Board {
     figure.append(this.svg, this.caption, this.chart, this.list);
     this.frame = { low: [0, 0], size: 1 };
     this.moving = false;
+    this.again = null; // what draw() was last called with
+    new ResizeObserver(() => this.again && this.draw(...this.again)).observe(this.svg);
     if (handlers) this.#listen();
   }
 
@@ -109,8 +112,18 @@ export class Board {
     });
   }
 
-  draw(instance, info, answer, step) {
+  // Letters and dots keep their size on a small screen, where the map is scaled down.
+  #unit() {
+    const unit = Math.min(2, Math.max(1, SIDE / (this.svg.clientWidth || SIDE)));
+    this.svg.style.setProperty("--unit", unit);
+    return unit;
+  }
+
+  // `rival`: the answer on the other map, to compare with.
+  draw(instance, info, answer, step, rival = null) {
+    this.again = [instance, info, answer, step, rival];
     this.instance = instance;
+    const unit = this.#unit();
     if (!this.moving) this.fit(instance);
     const points = instance.stops.map((stop) => this.#pixel(this.#place(instance, stop)));
     const at = new Map(instance.stops.map((stop, i) => [String(stop.id), points[i]]));
@@ -128,8 +141,11 @@ export class Board {
       path.addEventListener("pointerleave", () => this.light(null));
       routes.append(path);
     });
-    if (step) this.#thought(instance, step, points, routes, halos);
-    const radius = points.length > 300 ? 3 : points.length > 80 ? 5 : 8;
+    if (step) this.#thought(step, points, unit);
+    if (!points.length && this.handlers) {
+      halos.append(element("text", { class: "invite", x: SIDE / 2, y: SIDE / 2 }, "Click to place stops, or press Random"));
+    }
+    const radius = (points.length > 300 ? 3 : points.length > 80 ? 5 : 7) * unit;
     const masked = new Map(step ? step.masked : []);
     points.forEach(([x, y], i) => {
       const depot = info.has_depot && i === instance.depot;
@@ -141,10 +157,15 @@ export class Board {
       });
       circle.append(element("title", {}, this.#words(instance.stops[i], info, depot, step, node, why)));
       stops.append(circle);
-      if (points.length <= 60) stops.append(element("text", { class: "label", x: x + radius + 2, y: y - radius }, String(instance.stops[i].id)));
+      if (points.length <= 60) {
+        const edge = x > SIDE - 20 - 16 * unit; // there it stands on the other side
+        const where = { x: edge ? x - radius - 2 : x + radius + 2, y: y - radius, "text-anchor": edge ? "end" : "start" };
+        stops.append(element("text", { class: "label", ...where }, String(instance.stops[i].id)));
+      }
     });
     if (holds) this.svg.querySelector(`[data-index="${focused}"]`)?.focus();
-    this.#tell(answer, info);
+    if (step) stops.append(...this.#shares(step, points, unit));
+    this.#tell(answer, info, rival);
   }
 
   #words(stop, info, depot, step, node, why) {
@@ -155,15 +176,32 @@ export class Board {
     return lines.join("\n");
   }
 
-  #thought(instance, step, points, routes, halos) {
-    if (step.built.length > 1) {
-      const line = step.built.map((node) => points[step.order[node]]);
-      routes.append(element("polyline", { class: "route built", points: line.join(" ") }));
-    }
+  // The way so far, the next leg, and a halo for every probability.
+  #thought(step, points, unit) {
+    const [routes, halos] = this.layers;
+    const line = step.built.map((node) => points[step.order[node]]);
+    if (line.length > 1) routes.append(element("polyline", { class: "route built", points: line.join(" ") }));
+    const target = points[step.order[step.chosen]];
+    if (line.length) routes.append(element("polyline", { class: "route next", points: [line.at(-1), target].join(" ") }));
     step.probabilities.forEach((share, node) => {
       const [x, y] = points[step.order[node]];
-      if (share > 0.001) halos.append(element("circle", { class: "halo", cx: x, cy: y, r: 8 + 26 * Math.sqrt(share) }));
-      if (node === step.chosen) halos.append(element("circle", { class: "chosen", cx: x, cy: y, r: 14 }));
+      if (share > 0.001) halos.append(element("circle", { class: "halo", cx: x, cy: y, r: unit * (8 + 26 * Math.sqrt(share)) }));
+      if (node === step.chosen) halos.append(element("circle", { class: "chosen", cx: x, cy: y, r: 13 * unit }));
+    });
+  }
+
+  // Percentages beside the stops that have a say, the largest first where they would cover one another.
+  #shares(step, points, unit) {
+    const ranked = step.probabilities.map((share, node) => ({ share, node })).filter(({ share }) => share >= 0.02);
+    ranked.sort((one, other) => other.share - one.share);
+    const taken = [];
+    return ranked.flatMap(({ share, node }) => {
+      const [x, y] = points[step.order[node]];
+      const below = y + (12 + 26 * Math.sqrt(share)) * unit + 8;
+      const at = below < SIDE - 8 ? below : y - (8 + 26 * Math.sqrt(share)) * unit - 4;
+      if (taken.some(([a, b]) => Math.abs(a - x) < 40 * unit && Math.abs(b - at) < 14 * unit)) return [];
+      taken.push([x, at]);
+      return [element("text", { class: "share", x, y: at }, `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %`)];
     });
   }
 
@@ -174,7 +212,7 @@ export class Board {
     [...this.list.children].forEach((item, i) => item.classList.toggle("lit", i === route));
   }
 
-  #tell(answer, info) {
+  #tell(answer, info, rival) {
     this.caption.replaceChildren();
     this.list.replaceChildren();
     this.chart.replaceChildren();
@@ -185,6 +223,7 @@ export class Board {
     strong.textContent = info.maximise ? `prize ${show(answer.objective)}` : `cost ${show(answer.objective)}${unit}`;
     const more = [`length ${show(answer.length)}${unit}`, `${answer.routes.length} route${answer.routes.length === 1 ? "" : "s"}`];
     if (answer.unvisited.length && answer.depot !== null) more.push(`${answer.unvisited.length} left out`);
+    if (rival) more.push(against(answer, rival, info));
     const last = answer.history.at(-1);
     if (last) more.push(`by ${last.by} after ${last.seconds.toFixed(2)} s`);
     const notes = document.createElement("div");
@@ -217,7 +256,14 @@ export class Board {
   }
 }
 
+// How much this answer is from the one on the other map.
+function against(answer, rival, info) {
+  const share = (100 * (answer.objective - rival.objective)) / Math.abs(rival.objective || 1);
+  if (Math.abs(share) < 0.005) return "the same as beside";
+  return `${Math.abs(share).toFixed(2)} % ${share > 0 ? "more" : "less"} than beside${share > 0 === info.maximise ? " (better)" : ""}`;
+}
+
 function describe(route, i, answer) {
   const load = route.load == null ? "" : `, load ${show(route.load)}${answer.limits.capacity ? ` of ${show(answer.limits.capacity)}` : ""}`;
-  return `route ${i + 1}: ${route.stops.length} stops, length ${show(route.length)}${load}`;
+  return `route ${i + 1}: ${route.stops.length} stop${route.stops.length === 1 ? "" : "s"}, length ${show(route.length)}${load}`;
 }

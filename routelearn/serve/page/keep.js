@@ -45,7 +45,8 @@ function svg(answer, instance, board) {
   style.textContent = ".route{fill:none;stroke-width:2.5}.stop{fill:#222;stroke:#fff}.depot{fill:#b3261e}.label{font:11px sans-serif;fill:#666}";
   copy.prepend(style);
   for (const circle of copy.querySelectorAll("[tabindex]")) circle.removeAttribute("tabindex");
-  return `${new XMLSerializer().serializeToString(copy)}\n`;
+  // Other programs know no variables: the lightness of the light theme, on paper.
+  return `${new XMLSerializer().serializeToString(copy).replaceAll("var(--lightness, 45%)", "42%")}\n`;
 }
 
 export function download(name, type, content) {

@@ -33,7 +33,7 @@ const boards = {
 };
 
 const player = new Player(
-  Object.fromEntries(["player", "play", "back", "forward", "scrub", "step", "bars"].map((name) => [name, $(name)])),
+  Object.fromEntries(["player", "play", "back", "forward", "scrub", "step", "facts", "bars"].map((name) => [name, $(name)])),
   (shown) => {
     step = shown;
     draw();
@@ -44,7 +44,7 @@ const player = new Player(
 
 function draw() {
   boards.a.draw(instance, info(), step ? null : answers.a, step);
-  if (!$("board-b").hidden) boards.b.draw(instance, info(), answers.b, null);
+  if (!$("board-b").hidden) boards.b.draw(instance, info(), answers.b, null, answers.a);
   for (const button of $("downloads").querySelectorAll("[data-kind]")) {
     const placed = button.dataset.kind !== "geojson" || instance.globe;
     button.disabled = !answers.a || !placed;
@@ -74,16 +74,16 @@ function limits() {
   $("limits").replaceChildren(
     ...Object.keys(SPOKEN).filter((name) => info().needs.includes(name)).map((name) => {
       const label = document.createElement("label");
-      label.className = "block";
+      label.className = "field";
       const input = Object.assign(document.createElement("input"), { type: "number", step: "any", id: `limit-${name}` });
       input.dataset.field = name;
-      input.value = instance.limits[name] ?? "";
+      input.value = instance.limits[name] == null ? "" : Number(instance.limits[name].toPrecision(6)); // exact until changed
       input.addEventListener("change", () => {
         instance.limits[name] = input.value === "" ? null : Number(input.value);
         answers = { a: null, b: null };
         draw();
       });
-      label.append(`${SPOKEN[name]} `, input);
+      label.append(Object.assign(document.createElement("span"), { textContent: SPOKEN[name] }), input);
       return label;
     }),
   );
@@ -159,6 +159,12 @@ function methods() {
     ...(built === "greedy" ? [["sample", "policy, best of 128 samples"], ["search", "search alone"]] : []),
     ...info().solvers.map((name) => [`solver:${name}`, name]),
   ];
+  const able = problems.filter((problem) => problem.model).map((problem) => problem.id);
+  $("no-model").hidden = Boolean(info().model);
+  $("no-model").textContent =
+    `No trained model ships for ${instance.problem} yet, so there is no policy to watch; Solve searches without one. ` +
+    `Problems with a model: ${able.join(", ") || "none"}.`;
+  $("think").disabled = $("think-mode").disabled = !info().model;
   for (const id of ["method-a", "method-b"]) {
     const before = $(id).value;
     $(id).replaceChildren(...choices.map(([value, words]) => new Option(words, value)));
@@ -186,7 +192,25 @@ async function run(which, signal) {
   await stream("/solve/stream", { ...instance.fields(info()), ...options(method.value) }, hear, signal);
 }
 
+function enough() {
+  if (instance.stops.length >= 2) return;
+  throw new Failure({ error: "a route needs at least 2 stops: click on the map, or press Random", field: "coords" }, 0);
+}
+
+// Seconds since the search began, so that waiting looks like waiting.
+function clock() {
+  const began = performance.now();
+  const tell = () => ($("status").textContent = `searching, ${((performance.now() - began) / 1000).toFixed(0)} s`);
+  tell();
+  const timer = setInterval(tell, 500);
+  return () => {
+    clearInterval(timer);
+    $("status").textContent = "";
+  };
+}
+
 async function solve() {
+  enough();
   running?.abort();
   running = new AbortController();
   const { signal } = running;
@@ -196,14 +220,17 @@ async function solve() {
   $("stop").disabled = false;
   $("board-b").hidden = !$("compare").checked;
   draw();
+  const rest = clock();
   try {
     await Promise.all(["a", ...($("compare").checked ? ["b"] : [])].map((which) => run(which, signal)));
   } finally {
-    $("stop").disabled = true;
+    rest();
+    if (running?.signal === signal) $("stop").disabled = true;
   }
 }
 
 async function think() {
+  enough();
   running?.abort();
   const sample = Boolean($("think-mode").value);
   const fields = { ...instance.fields(info()), sample, seed: sample ? Math.floor(Math.random() * 2 ** 31) : 0 };
@@ -248,7 +275,7 @@ function wire() {
   $("read").addEventListener("click", () => attempt("stops", () => read("the text", $("paste").value)));
   $("details").addEventListener("toggle", table);
   $("compare").addEventListener("change", () => {
-    $("method-b").disabled = !$("compare").checked;
+    $("method-b").disabled = $("second").hidden = !$("compare").checked;
     $("board-b").hidden = !$("compare").checked;
     draw();
   });

@@ -4,7 +4,7 @@ const PACE = 450; // milliseconds a step
 
 export class Player {
   constructor(parts, show) {
-    this.parts = parts; // elements: player, play, back, forward, scrub, step, bars
+    this.parts = parts; // elements: player, play, back, forward, scrub, step, facts, bars
     this.show = show; // draws a step, or null for none
     this.timer = null;
     parts.play.addEventListener("click", () => (this.timer ? this.pause() : this.play()));
@@ -49,21 +49,28 @@ export class Player {
     const step = steps[this.at];
     const before = steps.slice(0, this.at).map((other) => other.chosen);
     const built = this.thoughts.answer.depot !== null ? [0, ...before] : before;
-    const left = Object.entries(step.remaining).map(([name, value]) => `${name} left ${Number(value.toPrecision(4))}`);
     const share = (100 * step.probabilities[step.chosen]).toFixed(1);
-    this.parts.step.textContent =
-      `Step ${this.at + 1} of ${steps.length}: chooses ${ids[step.chosen]} (${share} %) · ${step.masked.length} masked · ` +
-      `${left.join(", ")} · travelled ${Number(step.cost.toPrecision(4))}`;
+    this.parts.step.textContent = `Step ${this.at + 1} of ${steps.length}: chooses ${ids[step.chosen]} (${share} %)`;
+    const left = Object.entries(step.remaining).map(([name, value]) => [`${name} left`, tidy(value)]);
+    this.parts.facts.replaceChildren(...facts([...left, ["travelled", tidy(step.cost)], ["masked", step.masked.length]]));
     const best = step.probabilities.map((value, node) => [value, node]).filter(([value]) => value > 0);
     best.sort((one, other) => other[0] - one[0]);
-    this.parts.bars.replaceChildren(...best.slice(0, 6).map(([value, node]) => bar(ids[node], value)), ...reasons(step, ids));
+    this.parts.bars.replaceChildren(
+      ...best.slice(0, 6).map(([value, node]) => bar(ids[node], value, node === step.chosen)), ...reasons(step, ids));
     this.show({ ...step, built, order: this.order });
   }
 }
 
-function bar(name, value) {
+const tidy = (value) => Number(value.toPrecision(4));
+
+const facts = (pairs) =>
+  pairs.flatMap(([name, value]) =>
+    [["dt", name.replace("prize to collect left", "prize to collect")], ["dd", value]].map(([tag, text]) =>
+      Object.assign(document.createElement(tag), { textContent: text })));
+
+function bar(name, value, taken) {
   const row = document.createElement("div");
-  row.className = "bar";
+  row.className = taken ? "bar taken" : "bar";
   const [label, track, number] = ["span", "span", "span"].map((tag) => document.createElement(tag));
   const fill = document.createElement("i");
   fill.style.width = `${100 * value}%`;

@@ -1,0 +1,196 @@
+"""Sixteen single-precision numbers as one value in numba code, for loops whose speed is not left to chance.
+
+numba cannot promise its compiler that two arrays do not overlap, so short inner loops over several arrays stay
+scalar. These are written as vector instructions instead; the compiler splits them on narrower machines.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import extending, types
+from numba.extending import models, register_model
+
+intrinsic: Any = extending.intrinsic  # what it makes is called without `typing`, and from compiled code only
+
+LANES = 16
+_FLOATS = ir.VectorType(ir.FloatType(), LANES)
+_INT = ir.IntType(32)
+_INTS = ir.VectorType(_INT, LANES)
+_FAST = ("contract", "reassoc", "nsz")  # a product and a sum become one instruction where there is one
+
+
+class Vector(types.Type):
+    def __init__(self) -> None:
+        super().__init__(name="float32x16")
+
+
+vector = Vector()
+
+
+@register_model(Vector)
+class _VectorModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Any):
+        super().__init__(manager, kind, _FLOATS)
+
+
+def _address(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> Any:
+    """Where number `index` of a flat contiguous array begins, as the place of a vector; no bounds are checked."""
+    data = context.make_array(kind)(context, builder, array).data
+    return builder.bitcast(builder.gep(data, [index]), _FLOATS.as_pointer())
+
+
+@intrinsic
+def load(typing: Any, array: Any, index: Any) -> Any:
+    """The sixteen numbers of a flat array from `index` on."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return builder.load(_address(context, builder, signature.args[0], *values), align=4)
+
+    return vector(array, types.intp), generate
+
+
+@intrinsic
+def store(typing: Any, array: Any, index: Any, value: Any) -> Any:
+    """Write sixteen numbers to a flat array from `index` on."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        builder.store(values[2], _address(context, builder, signature.args[0], *values[:2]), align=4)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, vector), generate
+
+
+def _splat(builder: Any, scalar: Any) -> Any:
+    one = builder.insert_element(ir.Constant(_FLOATS, ir.Undefined), scalar, ir.Constant(_INT, 0))
+    return builder.shuffle_vector(one, one, ir.Constant(_INTS, [0] * LANES))
+
+
+@intrinsic
+def splat(typing: Any, scalar: Any) -> Any:
+    """The same number sixteen times."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return _splat(builder, values[0])
+
+    return vector(types.float32), generate
+
+
+@intrinsic
+def spread(typing: Any, array: Any, index: Any) -> Any:
+    """Number `index` of a flat array sixteen times; unlike array[index], without a look at the index's sign."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, values[0]).data
+        return _splat(builder, builder.load(builder.gep(data, [values[1]])))
+
+    return vector(array, types.intp), generate
+
+
+@intrinsic
+def multiply_add(typing: Any, a: Any, b: Any, c: Any) -> Any:
+    """a * b + c"""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        a, b, c = values
+        return builder.fadd(builder.fmul(a, b, flags=_FAST), c, flags=_FAST)
+
+    return vector(vector, vector, vector), generate
+
+
+@intrinsic
+def add(typing: Any, a: Any, b: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return builder.fadd(*values, flags=_FAST)
+
+    return vector(vector, vector), generate
+
+
+@intrinsic
+def subtract(typing: Any, a: Any, b: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return builder.fsub(*values)
+
+    return vector(vector, vector), generate
+
+
+@intrinsic
+def divide(typing: Any, a: Any, b: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return builder.fdiv(*values)
+
+    return vector(vector, vector), generate
+
+
+@intrinsic
+def maximum(typing: Any, a: Any, b: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return builder.select(builder.fcmp_ordered(">", *values), *values)
+
+    return vector(vector, vector), generate
+
+
+@intrinsic
+def where_positive(typing: Any, a: Any, b: Any) -> Any:
+    """b where a is above zero, else zero."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        zero = ir.Constant(_FLOATS, [0.0] * LANES)
+        return builder.select(builder.fcmp_ordered(">", values[0], zero), values[1], zero)
+
+    return vector(vector, vector), generate
+
+
+@intrinsic
+def first(typing: Any, a: Any) -> Any:
+    """The first of the sixteen."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return builder.extract_element(values[0], ir.Constant(_INT, 0))
+
+    return types.float32(vector), generate
+
+
+def _swap(distance: int) -> Any:
+    order = ir.Constant(_INTS, [lane ^ distance for lane in range(LANES)])
+
+    @intrinsic
+    def swap(typing: Any, a: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            return builder.shuffle_vector(values[0], values[0], order)
+
+        return vector(vector), generate
+
+    return swap
+
+
+swap8, swap4, swap2, swap1 = _swap(8), _swap(4), _swap(2), _swap(1)  # lanes exchanged with those so far away
+
+
+@intrinsic
+def exp(typing: Any, a: Any) -> Any:
+    """exp of numbers up to 0, to single precision: 2^whole by its bits, 2^part by its Taylor series."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        def constant(value: float) -> Any:
+            return ir.Constant(_FLOATS, [float(np.float32(value))] * LANES)
+
+        def fused(a: Any, b: Any, c: Any) -> Any:
+            return builder.fadd(builder.fmul(a, b, flags=_FAST), c, flags=_FAST)
+
+        scaled = builder.fmul(values[0], constant(1 / np.log(2)))
+        lowest = constant(-120)  # less would be denormal, and slow
+        scaled = builder.select(builder.fcmp_ordered(">", scaled, lowest), scaled, lowest)
+        whole = builder.fptosi(scaled, _INTS)  # towards zero, so that the rest lies in (-1, 0]
+        part = builder.fmul(builder.fsub(scaled, builder.sitofp(whole, _FLOATS)), constant(np.log(2)))
+        series, factorial = constant(1 / 40320), 40320
+        for power in range(8, 0, -1):
+            factorial //= power
+            series = fused(series, part, constant(1 / factorial))
+        shifted = builder.add(whole, ir.Constant(_INTS, [127] * LANES))
+        power_of_two = builder.bitcast(builder.shl(shifted, ir.Constant(_INTS, [23] * LANES)), _FLOATS)
+        return builder.fmul(series, power_of_two)
+
+    return vector(vector), generate

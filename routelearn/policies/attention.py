@@ -20,6 +20,7 @@ from routelearn.policies.base import Choice, Seen, Shape, Trajectory, choose_by_
 from routelearn.policies.cpu_shares import by_pieces
 from routelearn.policies.layers import Encoder, initialise
 
+ENCODED = 12_800  # nodes encoded at once on a CPU: memory of that size is used again, more is asked from the system
 SCORES = 2**18  # compatibilities that are scored at once on a CPU: a megabyte, which stays in the processor's cache
 
 
@@ -65,6 +66,14 @@ class AttentionPolicy(nn.Module):
     # ------------------------------------------------------------------------------------------- encode
 
     def encode(self, features: tuple[Tensor, ...], adjacent: Tensor | None = None) -> Cache:
+        batch, nodes = features[0].shape[0], sum(group.shape[1] for group in features)
+        plain = adjacent is None and not self.training and not torch.is_grad_enabled()
+        if plain and features[0].device.type == "cpu" and batch * nodes > ENCODED and not torch.compiler.is_compiling():
+            most = max(1, ENCODED // nodes)
+            groups = zip(*(group.split(most) for group in features), strict=True)
+            parts = [self.prepare(self.encoder(group)) for group in groups]
+            by_instance = (torch.cat(fields) for fields in zip(*(part[:5] for part in parts), strict=True))
+            return Cache(*by_instance, *parts[0][5:])
         return self.prepare(self.encoder(features, adjacent))
 
     def encode_by(self, compiled: Callable[..., Any]) -> Callable[..., Cache]:

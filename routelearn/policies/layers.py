@@ -69,7 +69,7 @@ class AttentionLayer(nn.Module):
             q, k, v = qkv.view(batch, nodes, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
             mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=adjacent).transpose(1, 2).flatten(2)
         h = self.norm_attention(h + self.out(mixed))
-        return self.norm_feed_forward(h + self.contract(F.relu(self.expand(h))))
+        return self.norm_feed_forward(h + self.contract(F.relu(self.expand(h), inplace=True)))
 
 
 class Encoder(nn.Module):

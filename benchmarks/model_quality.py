@@ -37,6 +37,7 @@ PAPER = {
     "spctsp": ((3.26, 4.65, 6.32), None),
 }
 SIZES = (20, 50, 100)
+HALF = 1e-4  # what half precision on disk may change a mean cost by
 MARGIN = 0.005  # the paper prints two digits: better means by this much (TSP: under the figure with more digits)
 
 
@@ -58,6 +59,17 @@ def measure(
         found = evaluate(problem, model.policy, x, best, **options)
         row |= {"best": found.mean, "strategy": best, "infeasible": greedy.infeasible + found.infeasible}
     return row | {"seconds": round(time.perf_counter() - started, 1)}
+
+
+def half_precision_change(whole: model_file.Model, half: model_file.Model, n: int, device: torch.device) -> float:
+    """Relative change of the greedy mean over 1,000 test instances when the weights are rounded."""
+    problem = problems.get(whole.problem)
+    x = take(generate(problem, n), slice(0, 1000))
+    before, after = (
+        evaluate(problem, model.policy, x, "greedy", device=device, precision="float32", compile=False).mean
+        for model in (whole, half)
+    )
+    return abs(after / before - 1)
 
 
 def verdicts(problem: str, n: int, row: dict) -> list[tuple[str, float, float, bool]]:
@@ -99,6 +111,8 @@ def main() -> None:
         model = models.load_model(path=name, device=device)
         measured = dict(model.card.get("measured", {}))
         for n in sizes:
+            if options.ship and (change := half_precision_change(trained, model, n, device)) > HALF:
+                sys.exit(f"{options.ship}: half precision changes the mean at n = {n} by {change:.3%}, over {HALF:.2%}")
             best = options.best or measured.get(str(n), {}).get("strategy", "augment:8+sample:16")
             row = measure(model, n, best, options.limit, device, options.precision)
             measured[str(n)] = row

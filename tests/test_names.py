@@ -25,7 +25,8 @@ LAYERS = (
     {"decode", "baselines", "solvers", "improve", "data"},
     {"update"},
     {"train"},
-    {"evaluate", "tables", "plots"},
+    {"evaluate", "plots"},
+    {"reproduce"},
     {"serve", "cli"},
 )
 ONLY = {"errors": set(), "problems": {"errors", "problems"}, "policies": {"errors", "policies"}}

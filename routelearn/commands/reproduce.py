@@ -102,8 +102,8 @@ def bar(label: str, total: int) -> Iterator[Any]:
 
 
 def tables(target: str, out: Path, given: dict[str, Any]) -> None:
-    from routelearn.paper_rows import TABLE1, TABLE_OP, check_problems
-    from routelearn.reproduce import Options, table1, table_op
+    from routelearn.reproduce.rows import TABLE1, TABLE_OP, check_problems
+    from routelearn.reproduce.running import Options, table1, table_op
     from routelearn.solvers.runner import worker_count
 
     wanted = [name.strip() for name in given.pop("problems", "").split(",") if name.strip()]
@@ -117,7 +117,7 @@ def tables(target: str, out: Path, given: dict[str, Any]) -> None:
 
 def runs(target: str, out: Path, given: dict[str, Any]) -> None:
     """The table of ablations, figure 3 or figure 6: train what is missing if asked to, then show what there is."""
-    from routelearn.ablations import (
+    from routelearn.reproduce.ablations import (
         FULL_INSTANCES,
         Options,
         all_runs,
@@ -161,7 +161,7 @@ def report_validation(row: dict[str, Any]) -> None:
 
 
 def figures(out: Path, only: tuple[str, ...], given: dict[str, Any]) -> None:
-    from routelearn.figures import Drawn, Options, draw_figures
+    from routelearn.reproduce.figures import Drawn, Options, draw_figures
 
     def report(drawn: Drawn) -> None:
         typer.echo(f"{drawn.name}: {' '.join(map(str, drawn.paths)) or 'not drawn'}" + f"  {drawn.note}".rstrip())

@@ -72,8 +72,8 @@ class AttentionPolicy(nn.Module):
             most = max(1, ENCODED // nodes)
             groups = zip(*(group.split(most) for group in features), strict=True)
             parts = [self.prepare(self.encoder(group)) for group in groups]
-            by_instance = (torch.cat(fields) for fields in zip(*(part[:5] for part in parts), strict=True))
-            return Cache(*by_instance, *parts[0][5:])
+            by_instance = [torch.cat(fields) for fields in zip(*(part[:5] for part in parts), strict=True)]
+            return Cache(*by_instance + list(parts[0][5:]))
         return self.prepare(self.encoder(features, adjacent))
 
     def encode_by(self, compiled: Callable[..., Any]) -> Callable[..., Cache]:

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from routelearn import ablations
-from routelearn.ablations import (
+from routelearn.config import TrainConfig
+from routelearn.errors import InputError
+from routelearn.reproduce import ablations
+from routelearn.reproduce.ablations import (
     FULL_INSTANCES,
     HIGH,
     LOW,
@@ -24,9 +26,7 @@ from routelearn.ablations import (
     table_ablations,
     train_runs,
 )
-from routelearn.config import TrainConfig
-from routelearn.errors import InputError
-from routelearn.tables import package_csv
+from routelearn.reproduce.tables import package_csv
 
 SMALL = Run("attention", 20, 0, "exponential", HIGH, 1234)
 

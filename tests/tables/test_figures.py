@@ -9,19 +9,20 @@ from typing import Any
 import pytest
 import torch
 
-from routelearn import ablations, figures, models
-from routelearn.ablations import HIGH, baseline_runs, schedule_runs
+from routelearn import models
 from routelearn.config import TrainConfig
 from routelearn.data import generate
 from routelearn.errors import InputError
-from routelearn.figures import Options, draw_figures
 from routelearn.plots.cvrp_examples import cvrp_examples
 from routelearn.plots.generalisation import GENERAL, LEARNED, SEARCH, Series, generalisation
 from routelearn.plots.learning_curves import learning_curves, read_run
 from routelearn.plots.rates import rate_schedules
 from routelearn.plots.saving import save
 from routelearn.problems.base import take
-from routelearn.reproduce import silent
+from routelearn.reproduce import ablations, figures
+from routelearn.reproduce.ablations import HIGH, baseline_runs, schedule_runs
+from routelearn.reproduce.figures import Options, draw_figures
+from routelearn.reproduce.running import silent
 
 
 def write_run(folder: Path, sizes: tuple[int, ...] = (20,), gap: bool = True, epochs: int = 4) -> Path:

@@ -11,15 +11,16 @@ from typing import Any
 import pytest
 import torch
 
-from routelearn import model_file, models, policies, reproduce
+from routelearn import model_file, models, policies
 from routelearn.config import TrainConfig
 from routelearn.engine import Progress, solve_instances
 from routelearn.errors import InputError
-from routelearn.paper_rows import QUICK, ROWS, TABLE1, TITLES, Method, not_run, seconds_for
 from routelearn.policies.base import shape_of
 from routelearn.problems import get
-from routelearn.reproduce import Options, expected_seconds, plan, table1, table_op
-from routelearn.tables import paper_results
+from routelearn.reproduce import running as reproduce
+from routelearn.reproduce.rows import QUICK, ROWS, TABLE1, TITLES, Method, not_run, seconds_for
+from routelearn.reproduce.running import Options, expected_seconds, plan, table1, table_op
+from routelearn.reproduce.tables import paper_results
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from routelearn import ablations
 from routelearn.cli import main
+from routelearn.reproduce import ablations
 from routelearn.solvers import SOLVERS
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from routelearn.ablations import INSTANCES, all_runs
 from routelearn.commands.reproduce import READS, reproduce
-from routelearn.paper_rows import EXACT_SECONDS, HEURISTIC_SECONDS
-from routelearn.reproduce import SAMPLES_CPU
+from routelearn.reproduce.ablations import INSTANCES, all_runs
+from routelearn.reproduce.rows import EXACT_SECONDS, HEURISTIC_SECONDS
+from routelearn.reproduce.running import SAMPLES_CPU
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reproduce.md"
 

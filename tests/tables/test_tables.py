@@ -11,10 +11,9 @@ import torch
 from rich.console import Console
 
 from routelearn.errors import InputError
-from routelearn.paper_rows import ROWS, SIZES, TITLES, Reported, fact_of, parse_time
 from routelearn.problems import get
-from routelearn.solvers import SOLVERS
-from routelearn.tables import (
+from routelearn.reproduce.rows import ROWS, SIZES, TITLES, Reported, fact_of, parse_time
+from routelearn.reproduce.tables import (
     Entry,
     Grid,
     compare,
@@ -26,6 +25,7 @@ from routelearn.tables import (
     percent,
     write_tables,
 )
+from routelearn.solvers import SOLVERS
 
 NAN = math.nan
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from routelearn.tables import duration
+from routelearn.reproduce.tables import duration
 
 TRUST = 30.0  # seconds of cells run before their speed counts as much as the expectation
 

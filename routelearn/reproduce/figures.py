@@ -13,15 +13,6 @@ import torch
 from matplotlib.figure import Figure
 
 from routelearn import models, problems
-from routelearn.ablations import (
-    Run,
-    baseline_runs,
-    config_of,
-    folder_of,
-    optimal_costs,
-    optimal_mean,
-    schedule_runs,
-)
 from routelearn.data import generate
 from routelearn.data.generate import TEST_SEED
 from routelearn.engine import solve_instances
@@ -34,7 +25,16 @@ from routelearn.plots.learning_curves import Curve, learning_curves, read_run
 from routelearn.plots.rates import rate_schedules
 from routelearn.plots.saving import save
 from routelearn.problems.base import take
-from routelearn.reproduce import Watch, silent
+from routelearn.reproduce.ablations import (
+    Run,
+    baseline_runs,
+    config_of,
+    folder_of,
+    optimal_costs,
+    optimal_mean,
+    schedule_runs,
+)
+from routelearn.reproduce.running import Watch, silent
 from routelearn.solvers import get as get_solver
 
 GENERAL_SIZES = (5, 10, 15, 20, 25, 30, 40, 50, 60, 75, 100, 125)

@@ -154,7 +154,7 @@ def paper_results() -> list[Fact]:
 
 
 def package_csv(name: str) -> list[dict[str, str]]:
-    text = resources.files("routelearn").joinpath(name).read_text(encoding="utf-8")
+    text = resources.files("routelearn.reproduce").joinpath(name).read_text(encoding="utf-8")
     return list(csv.DictReader(io.StringIO(text)))
 
 

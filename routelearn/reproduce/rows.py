@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from routelearn.errors import InputError
-from routelearn.tables import Fact, paper_results
+from routelearn.reproduce.tables import Fact, paper_results
 
 TITLES = {
     "tsp": "TSP",

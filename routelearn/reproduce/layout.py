@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from routelearn import problems
 from routelearn.engine import Result
-from routelearn.paper_rows import (
+from routelearn.reproduce.rows import (
     EXACT,
     EXACT_SECONDS,
     HEURISTIC_SECONDS,
@@ -20,7 +20,7 @@ from routelearn.paper_rows import (
     fact_of,
     in_paper,
 )
-from routelearn.tables import Entry, Fact, Grid, Line, compare, duration, figure, hardware, percent
+from routelearn.reproduce.tables import Entry, Fact, Grid, Line, compare, duration, figure, hardware, percent
 
 
 @dataclass(frozen=True)

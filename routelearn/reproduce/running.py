@@ -19,7 +19,9 @@ from routelearn.engine import Block, Progress, Result, Store, collect, settings_
 from routelearn.errors import InputError
 from routelearn.evaluate import evaluate
 from routelearn.model_file import Model
-from routelearn.paper_rows import (
+from routelearn.problems.base import take
+from routelearn.reproduce.layout import Outcome, grid_of, legend
+from routelearn.reproduce.rows import (
     EXACT,
     QUICK,
     ROWS,
@@ -36,12 +38,10 @@ from routelearn.paper_rows import (
     seconds_for,
     typical_seconds,
 )
-from routelearn.paper_tables import Outcome, grid_of, legend
-from routelearn.problems.base import take
+from routelearn.reproduce.tables import write_tables
+from routelearn.reproduce.timetable import Timetable
 from routelearn.solvers import get as get_solver
 from routelearn.solvers.runner import SolverError, worker_count
-from routelearn.tables import write_tables
-from routelearn.timetable import Timetable
 
 SAMPLES_CPU, SAMPLES_GPU = 320, 1280  # rollouts of AM (sampling); the paper draws 1280
 AUGMENT = 8  # of those, the symmetries of the square they are spread over

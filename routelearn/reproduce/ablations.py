@@ -28,9 +28,9 @@ from routelearn.engine import solve_instances
 from routelearn.errors import InputError
 from routelearn.evaluate import evaluate
 from routelearn.problems.base import take
-from routelearn.reproduce import Watch, silent
+from routelearn.reproduce.running import Watch, silent
+from routelearn.reproduce.tables import Grid, figure, hardware, package_csv, percent, write_tables
 from routelearn.solvers import get as get_solver
-from routelearn.tables import Grid, figure, hardware, package_csv, percent, write_tables
 from routelearn.train import train
 
 INSTANCES = 6_400_000  # of one run
@@ -47,7 +47,7 @@ SHARED_SOLUTIONS = 4  # of an instance, which the shared baseline compares: abou
 BEYOND = {f"Shared, {SHARED_SOLUTIONS} solutions": "shared", "None": "none"}  # of figure 3; the paper has them not
 REFERENCES = ("concorde", "lkh3", "elkai", "scip", "cpsat")  # TSP solvers whose answers count as optimal
 REFERENCE_SECONDS = 60.0
-KEPT = Path(__file__).resolve().parents[1] / "docs" / "runs"  # in a checkout: runs made before
+KEPT = Path(__file__).resolve().parents[2] / "docs" / "runs"  # in a checkout: runs made before
 
 
 @dataclass(frozen=True)

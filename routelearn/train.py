@@ -145,7 +145,7 @@ def train(
         saved = copy.deepcopy(policy)  # building one would draw from the generator that training draws from
         saved.load_state_dict(weights)
         card = {
-            "sizes": list(config.sizes),
+            "sizes": sorted(set(config.sizes)),
             "instances": instances,
             "minutes": round(elapsed() / 60, 2),
             "hardware": torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU",
@@ -339,9 +339,10 @@ def make_baseline(
         return validate(problem, candidate, x, precision)[:, None]
 
     def draw(which: int) -> list[Any]:
-        share = -(-config.evaluation_instances // len(config.sizes))
+        sizes = dict.fromkeys(config.sizes)  # each once, however often its turn comes
+        share = -(-config.evaluation_instances // len(sizes))
         seed = (config.seed + 7_919 * (which + 1)) % 2**32
-        return [to_device(to_single(problem.sample(NumpyRng(seed), share, n)), device) for n in config.sizes]
+        return [to_device(to_single(problem.sample(NumpyRng(seed), share, n)), device) for n in sizes]
 
     return RolloutBaseline(
         policy,

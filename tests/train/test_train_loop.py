@@ -35,6 +35,13 @@ def test_an_unfinished_rollout_is_skipped_and_longer_ones_are_allowed_from_then_
     assert state["optimiser"]["state"][0]["step"] == 12 - state["skipped"]
 
 
+def test_a_size_that_is_named_twice_comes_twice_as_often(tmp_path):
+    report = run(tiny(sizes=(6, 7, 6), batch=(4, 2, 4), epochs=1, epoch_steps=6), tmp_path)
+    assert report["instances"] == 4 * 4 + 2 * 2
+    assert set(report["validation"]) == {"6", "7"}
+    assert model_file.load(tmp_path / "last.safetensors").card["sizes"] == [6, 7]
+
+
 def test_rollouts_become_shorter_where_most_steps_go_unused_and_the_baseline_follows(tmp_path, monkeypatch):
     bounds = []
     truncated = train_module.truncated_greedy_costs

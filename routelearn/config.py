@@ -42,7 +42,9 @@ class TrainConfig:
     """Everything that decides a run, apart from where it is written. Defaults are the paper's."""
 
     problem: str = option("tsp", "problem to train on")
-    sizes: tuple[int, ...] = option((20,), "numbers of customers (nodes for TSP); several take turns, one named twice twice as often")
+    sizes: tuple[int, ...] = option(
+        (20,), "numbers of customers (nodes for TSP); several take turns, one that is named twice gets two"
+    )
 
     policy: str = option("attention", "the attention model, or the Pointer Network it is compared with", POLICIES)
     width: int = option(128, "embedding dimension d_h")

@@ -123,7 +123,7 @@ class AttentionPolicy(nn.Module):
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         if decoder_kernels.usable(cache, seen):
             return decoder_kernels.logits(cache, seen, self.clip), carry
-        if cpu_kernels.usable(cache, seen.nodes.shape[0] * seen.nodes.shape[1]):
+        if cpu_kernels.usable(cache, seen.nodes.shape[:2].numel()):
             return cpu_kernels.logits(cache, self.clip, seen), carry
         return self.logits(cache, seen), carry
 

@@ -17,6 +17,8 @@ import torch
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from routelearn.policies.cpu_shares import pool
+
 if TYPE_CHECKING:
     from routelearn.policies.attention import Cache
     from routelearn.policies.base import Seen
@@ -67,7 +69,7 @@ def side_by_side(work: Callable[[Part], Result], parts: Iterable[Part]) -> Itera
             return work(part)
 
     with stepping(torch.device("cpu")):
-        yield from map(work, parts) if processors() == 1 else _pool(processors()).map(alone, parts)
+        yield from map(work, parts) if processors() == 1 else pool(processors()).map(alone, parts)
 
 
 def leaves_little(cache: Any, last: Tensor) -> bool:
@@ -152,19 +154,7 @@ def _shared(work: Callable[[int, int], None], rows: int, smallest: int = 4 * WOR
         work(0, rows)
     else:
         shares = pairwise(rows * i // threads for i in range(threads + 1))
-        list(_pool(threads).map(lambda share: work(*share), shares))
-
-
-_pools: dict[int, Any] = {}
-
-
-def _pool(threads: int) -> Any:
-    """Threads that stay: the compiled loop releases the interpreter lock."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    if threads not in _pools:
-        _pools[threads] = ThreadPoolExecutor(threads)
-    return _pools[threads]
+        list(pool(threads).map(lambda share: work(*share), shares))
 
 
 def warm_up() -> None:

@@ -1,4 +1,4 @@
-"""A batch on a CPU for training: a share of it for each thread, in pieces that fit the processor's cache.
+"""A batch on a CPU: a share of it for each thread, in training in pieces that fit the processor's cache.
 
 A library call on the whole batch shares its own work among threads, waits for all of them, and leaves its result in
 main memory for the next. Here a thread does all there is to do with its share, piece by piece, and waits for nobody.
@@ -7,6 +7,7 @@ main memory for the next. Here a thread does all there is to do with its share, 
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
@@ -18,12 +19,16 @@ _pools: dict[int, Any] = {}
 os.register_at_fork(after_in_child=_pools.clear)  # a child has none of its parent's threads
 
 
-def _pool(threads: int) -> Any:
+def pool(threads: int) -> Any:
     """Threads that stay, in which the library uses no others."""
     from concurrent.futures import ThreadPoolExecutor
 
     if threads not in _pools:
-        _pools[threads] = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
+        own, all_there = torch.get_num_threads(), threading.Barrier(threads)
+        made = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
+        list(made.map(lambda _: all_there.wait(), range(threads)))
+        torch.set_num_threads(own)  # a thread that sets its own number changes what new threads begin with
+        _pools[threads] = made
     return _pools[threads]
 
 
@@ -37,9 +42,7 @@ def in_threads(work: Callable[[int, int], Any], batch: int) -> list[Any]:
     threads = min(torch.get_num_threads(), batch)
     if threads == 1:
         return [ungraded((0, batch))]
-    done = list(_pool(threads).map(ungraded, pairwise(batch * i // threads for i in range(threads + 1))))
-    torch.set_num_threads(threads)  # a thread that sets its own number changes what new threads begin with
-    return done
+    return list(pool(threads).map(ungraded, pairwise(batch * i // threads for i in range(threads + 1))))
 
 
 def pieces(low: int, high: int, longest: int) -> Iterator[slice]:

@@ -1,5 +1,6 @@
 """The compiled decoding step on a CPU against the plain one: same logits, same nodes, and draws as they should be."""
 
+import multiprocessing
 import threading
 from contextlib import contextmanager
 
@@ -241,6 +242,18 @@ def test_an_error_in_one_chunk_reaches_the_caller_and_the_threads_are_given_back
             list(cpu_kernels.side_by_side(work, range(6)))
         assert torch.get_num_threads() == 2
         assert list(cpu_kernels.side_by_side(work, range(3))) == [0, 1, 2]
+
+
+def test_a_forked_process_has_threads_of_its_own():
+    def work():
+        return list(cpu_kernels.side_by_side(abs, [-1, -2, -3]))
+
+    with processors(2):
+        assert work() == [1, 2, 3]
+        child = multiprocessing.get_context("fork").Process(target=work, daemon=True)
+        child.start()
+        child.join(30)  # a pool whose threads stayed behind would wait for ever
+    assert child.exitcode == 0
 
 
 def test_a_sampled_solution_is_a_checked_one_of_the_same_likelihood():

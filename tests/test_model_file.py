@@ -254,6 +254,17 @@ def test_the_best_model_near_the_size_is_chosen(folder):
     assert [len(sizes) for sizes in by_size.values()] == [1, 1, 2, 2]
 
 
+def test_costs_at_other_sizes_decide_between_models(folder):
+    assert models.which("tsp", 40) == "near", "20 is the nearest size that was measured"
+    for name, cost in (("near", 5.3), ("far", 5.2)):
+        model = models.load_model(path=name)
+        model.card["elsewhere"] = {"40": cost}
+        model_file.save(folder / f"{name}.safetensors", model, half=True)
+    assert models.which("tsp", 40) == "far"
+    assert models.which("tsp", 25) == "near"
+    assert models.which("tsp") == "far", "without a size the largest decides"
+
+
 def test_a_model_without_a_measurement_comes_last(folder):
     model_file.save(folder / "aaa.safetensors", made(card={}))
     assert models.load_model("tsp", 20).card["measured"].keys() == {"20"}

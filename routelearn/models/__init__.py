@@ -51,18 +51,27 @@ def load_model(
         if problem is not None and model.problem != problem:
             raise InputError(f"{path}: a model for {model.problem}, not for {problem}")
         return model
-    candidates = {name: entry for name, entry in shipped().items() if entry["problem"] == problem}
+    if problem is None:
+        raise InputError("name a problem, or a model by its file or shipped name")
+    return load(FOLDER / f"{which(problem, n)}.safetensors", device)
+
+
+def which(problem: str, n: int | None = None) -> str:
+    """The name of the shipped model that load_model takes: the lowest cost at the size nearest to n that was measured.
+
+    Without n the largest size decides, where a poor model costs most.
+    """
+    candidates = {name: _costs(entry["card"]) for name, entry in shipped().items() if entry["problem"] == problem}
     if not candidates:
         have = ", ".join(sorted({entry["problem"] for entry in shipped().values()})) or "none"
         raise InputError(f"no trained model ships for {problem} yet (there is one for: {have}); give a model file")
-    return load(FOLDER / f"{min(candidates, key=lambda name: _rank(candidates[name], n))}.safetensors", device)
+    sizes = {size for costs in candidates.values() for size in costs}
+    target = max(sizes, default=0) if n is None else n
+    nearest = min(sizes, key=lambda size: abs(size**0.5 - target**0.5), default=0)
+    return min(candidates, key=lambda name: candidates[name].get(nearest, float("inf")))
 
 
-def _rank(entry: dict[str, Any], n: int | None) -> tuple[float, float]:
-    """Distance from n to the nearest size with a measured cost, then that cost."""
-    measured = {int(size): float(row["greedy"]) for size, row in entry["card"].get("measured", {}).items()}
-    if not measured:
-        return (float("inf"), 0.0)
-    target = max(measured) if n is None else n
-    nearest = min(measured, key=lambda size: abs(size**0.5 - target**0.5))
-    return (abs(nearest**0.5 - target**0.5), measured[nearest])
+def _costs(card: dict[str, Any]) -> dict[int, float]:
+    """Mean greedy cost by size: on the paper's test sets, and on fewer instances elsewhere."""
+    tested = {int(size): float(row["greedy"]) for size, row in card.get("measured", {}).items()}
+    return {int(size): float(cost) for size, cost in card.get("elsewhere", {}).items()} | tested

@@ -15,13 +15,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from routelearn.policies import cpu_encoder, cpu_kernels, decoder_kernels
+from routelearn.policies import cpu_kernels, cpu_score, decoder_kernels
 from routelearn.policies.base import Choice, Seen, Shape, Trajectory, choose_by_logits, leave_out_given, map_seen
-from routelearn.policies.cpu_shares import by_pieces
 from routelearn.policies.layers import Encoder, initialise
 
 ENCODED = 12_800  # nodes encoded at once on a CPU: memory of that size is used again, more is asked from the system
-SCORES = 2**18  # compatibilities that are scored at once on a CPU: a megabyte, which stays in the processor's cache
 
 
 class Cache(NamedTuple):
@@ -116,7 +114,7 @@ class AttentionPolicy(nn.Module):
     # ------------------------------------------------------------------------------------------- decode
 
     def begin(self, cache: Cache, solutions: int) -> tuple[Tensor, ...]:
-        return ()
+        return (decoder_kernels.begin(cache, solutions),) if decoder_kernels.present(cache) else ()
 
     def step(
         self, cache: Cache, carry: tuple[Tensor, ...], last: Tensor, seen: Seen
@@ -137,9 +135,12 @@ class AttentionPolicy(nn.Module):
         forced: Tensor | None = None,
         keep: bool = False,
     ) -> Choice:
-        if decoder_kernels.chooses(cache, seen):
-            nodes, log_prob, *kept = decoder_kernels.choose(cache, seen, self.clip, temperature, forced, keep)
-            return Choice(nodes, log_prob, carry, tuple(kept))
+        if decoder_kernels.usable(cache, seen):
+            (seeds,) = carry
+            nodes, log_prob, seeds, kept = decoder_kernels.choose(
+                cache, seen, seeds, self.clip, temperature, forced, keep
+            )
+            return Choice(nodes, log_prob, (seeds,), kept)
         if cpu_kernels.usable(cache, seen.nodes.shape[:2].numel()):
             return Choice(*cpu_kernels.choose(cache, self.clip, seen, temperature, forced), carry)
         return choose_by_logits(self, cache, carry, last, seen, temperature, forced)
@@ -203,10 +204,8 @@ class AttentionPolicy(nn.Module):
         if decoder_kernels.usable(cache, seen):
             kept = tuple(part.flatten(1, 2) for part in trajectory.kept)
             picked = decoder_kernels.score(cache, seen, chosen, self.clip, kept)
-        elif cpu_encoder.trains(cache.keys) and seen.feasible.numel() >= SCORES:
-            longest = max(1, SCORES // (self.heads * seen.feasible[0].numel()))
-            fixed = [field for field in (chosen, *seen) if field is not None]
-            picked = by_pieces(self._picked_of, cache[:5], cache[5:], fixed, longest)
+        elif cpu_score.usable(cache, seen):
+            picked = cpu_score.score(cache, seen, chosen, self.clip)
         else:
             picked = self._picked(cache, seen, chosen)
         return leave_out_given(picked.view(trajectory.actions.shape), trajectory.given)
@@ -215,9 +214,3 @@ class AttentionPolicy(nn.Module):
         """Log-probability [B, Q] of the chosen nodes."""
         logits = self.logits(cache, seen)
         return logits.gather(-1, chosen[..., None])[..., 0] - logits.logsumexp(-1)
-
-    def _picked_of(self, cache: list[Tensor], fixed: list[Tensor]) -> Tensor:
-        """`_picked` from plain lists: the cache's fields, and the chosen nodes with what was seen."""
-        chosen, nodes, scalars, feasible, *step_features = fixed
-        seen = Seen(nodes, scalars, feasible, step_features[0] if step_features else None)
-        return self._picked(Cache(*cache), seen, chosen)

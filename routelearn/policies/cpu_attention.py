@@ -25,7 +25,6 @@ from routelearn.policies.cpu_vectors import (
     swap2,
     swap4,
     swap8,
-    where_positive,
 )
 
 LOW = np.float32(-1e30)  # a score whose weight is nothing
@@ -168,27 +167,3 @@ def attend_gradient(batch, count, heads, scale, qkv, out, d_out, d_qkv):
             _mix(weights, 1, padded, d_out, own, width, count, ones, d_qkv, v, triple)
             _mix(d_scores, padded, 1, qkv, k, triple, count, ones, d_qkv, q, triple)
             _mix(d_scores, 1, padded, qkv, q, triple, count, ones, d_qkv, k, triple)
-
-
-@njit(cache=True, nogil=True)
-def column_sums(rows, width, a, b, a_shift, b_shift, sums):
-    """Add the sums over rows of a - a_shift and of (a - a_shift)(b - b_shift) to sums [2 width]; a, b [rows, width]."""
-    for c in range(0, width, LANES):
-        from_a, from_b = load(a_shift, c), load(b_shift, c)
-        plain, product = load(sums, c), load(sums, width + c)
-        for at in range(c, rows * width, width):
-            value = subtract(load(a, at), from_a)
-            plain = add(plain, value)
-            product = multiply_add(value, subtract(load(b, at), from_b), product)
-        store(sums, c, plain)
-        store(sums, width + c, product)
-
-
-@njit(cache=True, nogil=True)
-def relu_gradient(rows, width, result, gradient, sums):
-    """Clear gradient [rows, width] where the result is not positive; add its columns to sums [width]."""
-    for row in range(0, rows * width, width):
-        for c in range(0, width, LANES):
-            kept = where_positive(load(result, row + c), load(gradient, row + c))
-            store(gradient, row + c, kept)
-            store(sums, c, add(load(sums, c), kept))

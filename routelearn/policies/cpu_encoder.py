@@ -4,13 +4,16 @@ Same mathematics as `AttentionLayer.forward` with batch normalisation, in float3
 write and read every intermediate in main memory, and wait for all threads after each. Here a thread takes one piece of
 its share through a whole sublayer while it is in the processor's cache; threads meet only where batch normalisation
 needs everybody's sums (eq. 16). What divides and shifts the columns is folded into one factor and one offset each.
+A piece is a handful of calls, all of them long and without Python's lock: at short ones threads wait for one another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from itertools import accumulate
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -51,30 +54,20 @@ def _normalises(norm: Any) -> bool:
 # ------------------------------------------------------------------------------------------- normalisation
 
 
-def _sums(a: Tensor, b: Tensor, a_shift: Tensor, b_shift: Tensor) -> Tensor:
-    """Over the rows of a piece, of a - a_shift and of (a - a_shift)(b - b_shift): [2, D]."""
-    from routelearn.policies.cpu_attention import column_sums
+def _normal(norm: Any, shift: Tensor | None, shares: list[Any]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Factor and offset [D] that normalise, the mean and one over the deviation; the running averages move on.
 
-    sums = torch.zeros(2, a.shape[1])
-    column_sums(*a.shape, *_flat(a, b, a_shift, b_shift, sums))
-    return sums
-
-
-def _moments(rows: Tensor) -> Tensor:
-    """What `_normal` needs of a piece [R, D]: R, a rough mean, and the sums of distances to it and of their squares."""
-    rough = rows[::32].mean(0)  # so that little is lost in single precision
-    return torch.cat((torch.stack((torch.full_like(rough, rows.shape[0]), rough)), _sums(rows, rows, rough, rough)))
-
-
-def _normal(norm: Any, shares: list[list[Tensor]]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Factor and offset [D] that normalise, the mean and one over the deviation; the running averages move on."""
-    counts, start, away, squares = torch.stack([piece for share in shares for piece in share]).double().unbind(1)
-    count = counts.sum(0)
-    means = start + away / counts  # [pieces, D]
-    mean = (counts * means).sum(0) / count
-    variance = (squares - away**2 / counts + counts * (means - mean) ** 2).sum(0) / count
+    From the pieces' numbers of rows and their moments [3, D]: a rough mean, sums of distances to it and of squares.
+    A `shift` [D] of all rows changes nothing but the running mean, and is not in them.
+    """
+    each = torch.tensor([count for rows, _ in shares for count in rows], dtype=torch.float64)[:, None]
+    rough, away, squares = torch.from_numpy(np.concatenate([moments for _, moments in shares])).double().unbind(1)
+    count = float(each.sum())
+    means = rough + away / each  # [pieces, D]
+    mean = (each * means).sum(0) / count
+    variance = (squares - away**2 / each + each * (means - mean) ** 2).sum(0) / count
     if norm.track_running_stats:
-        norm.running_mean.lerp_(mean.float(), norm.momentum)
+        norm.running_mean.lerp_((mean if shift is None else mean + shift).float(), norm.momentum)
         norm.running_var.lerp_((variance * count / (count - 1)).float(), norm.momentum)
         norm.num_batches_tracked += 1
     inverse = (variance + norm.eps).rsqrt()
@@ -82,33 +75,55 @@ def _normal(norm: Any, shares: list[list[Tensor]]) -> tuple[Tensor, Tensor, Tens
     return factor.float(), (norm.bias.detach() - mean * factor).float(), mean.float(), inverse.float()
 
 
-def _normal_gradient(rows: int, sums: list[Tensor], weight: Tensor, mean: Tensor, inverse: Tensor) -> list[Tensor]:
-    """p, q, r [D] such that d p + y q + r is the gradient of what was normalised, y; those of weight and bias.
+def _normal_gradient(
+    rows: int, shares: list[np.ndarray], weight: Tensor, mean: Tensor, inverse: Tensor
+) -> tuple[list[np.ndarray], list[Tensor]]:
+    """p, q, r [D] such that d p + y q + r is the gradient of what was normalised, y; then those of weight and bias.
 
-    From the pieces' sums of the gradient d of the result, and of d (y - mean).
+    From the pieces' sums [2, D] of the gradient d of the result, and of d (y - mean).
     """
-    total, along = torch.stack(sums).double().sum(0)
+    total, along = torch.from_numpy(np.concatenate(shares)).double().sum(0)
     along = along * inverse
     p = weight * inverse
     q = -p * inverse * along / rows
-    return [part.float() for part in (p, q, -p * total / rows - q * mean, along, total)]
-
-
-def _flat(*parts: Tensor) -> Iterator[Any]:
-    return (part.view(-1).numpy() for part in parts)
+    return [part.float().numpy() for part in (p, q, -p * total / rows - q * mean)], [along.float(), total.float()]
 
 
 # --------------------------------------------------------------------------------------------------- layer
 
 
-def _cutting(nodes: int) -> tuple[int, Callable[[int, int], Iterator[tuple[slice, slice]]]]:
-    """The rows of the longest piece, and what cuts a share low..high into pieces: as instances, and as rows."""
-    some = max(1, ROWS // nodes)
+class _Share:
+    """A thread's share of the instances, cut into pieces; tensors have one row for each node of each instance."""
 
-    def cut(low: int, high: int) -> Iterator[tuple[slice, slice]]:
-        return ((at, slice(at.start * nodes, at.stop * nodes)) for at in pieces(low, high, some))
+    def __init__(self, low: int, high: int, nodes: int):
+        self.instances = [at.stop - at.start for at in pieces(low, high, max(1, ROWS // nodes))]
+        self.rows = [count * nodes for count in self.instances]
+        self.span = slice(low * nodes, high * nodes)
 
-    return some * nodes, cut
+    def views(self, *tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
+        """The pieces of several tensors side by side, for the library."""
+        return zip(*(tensor[self.span].split(self.rows) for tensor in tensors), strict=True)
+
+    def arrays(self, *tensors: Tensor) -> Iterator[tuple[np.ndarray, ...]]:
+        """The same as flat arrays, for compiled code."""
+        ends = np.array(list(accumulate(self.rows)))[:-1]
+        cut = (np.split(_flat(tensor[self.span]), ends * tensor.shape[1]) for tensor in tensors)
+        return zip(*cut, strict=True)
+
+    def room(self, width: int) -> list[tuple[Tensor, np.ndarray]]:
+        """For each piece the same [rows, width] of memory, as a tensor and as a flat array."""
+        memory = torch.empty(max(self.rows), width)
+        by_rows = {rows: (memory[:rows], _flat(memory[:rows])) for rows in set(self.rows)}
+        return [by_rows[rows] for rows in self.rows]
+
+    def sums(self, count: int, width: int) -> tuple[np.ndarray, np.ndarray]:
+        """Room for `count` sums of each piece, [pieces, count, width], and the same flat by piece."""
+        memory = np.empty((len(self.rows), count, width), np.float32)
+        return memory, memory.reshape(len(self.rows), -1)
+
+
+def _flat(tensor: Tensor) -> np.ndarray:
+    return tensor.view(-1).numpy()
 
 
 class _Layer(torch.autograd.Function):
@@ -117,99 +132,116 @@ class _Layer(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, layer: Any, h: Tensor, *parameters: Tensor) -> Tensor:
         from routelearn.policies.cpu_attention import attend
+        from routelearn.policies.cpu_columns import add_moments, add_relu, scaled
 
         batch, nodes, width = h.shape
         qkv, out, expand, expand_bias, contract, contract_bias = (p.detach() for p in parameters[:6])
-        heads, scale = layer.heads, HEAD**-0.5
+        heads, scale, bias = layer.heads, HEAD**-0.5, _flat(expand_bias)
         h = h.detach().contiguous().view(-1, width)
-        rows = h.shape[0]
-        projected, wide = h.new_empty(rows, 3 * width), h.new_empty(rows, expand.shape[0])
-        mixed, attended, fed, result = (torch.empty_like(h) for _ in range(4))
-        longest, cut = _cutting(nodes)
+        projected, wide = h.new_empty(h.shape[0], 3 * width), h.new_empty(h.shape[0], expand.shape[0])
+        mixed, attended, normal, fed, result = (torch.empty_like(h) for _ in range(5))
 
-        def attention(low: int, high: int) -> list[Tensor]:
-            moments = []
-            for some, at in cut(low, high):
-                torch.mm(h[at], qkv.T, out=projected[at])
-                attend(some.stop - some.start, nodes, heads, scale, *_flat(projected[at], mixed[at]))
-                torch.addmm(h[at], mixed[at], out.T, out=attended[at])
-                moments.append(_moments(attended[at]))
-            return moments
+        def attention(low: int, high: int) -> tuple[list[int], np.ndarray]:
+            share = _Share(low, high, nodes)
+            moments, flat = share.sums(3, width)
+            views, arrays = share.views(h, projected, mixed, attended), share.arrays(h, projected, mixed, attended)
+            for i, ((x, triple, heard, y), (a_x, a_triple, a_heard, a_y)) in enumerate(zip(views, arrays, strict=True)):
+                torch.mm(x, qkv.T, out=triple)
+                attend(share.instances[i], nodes, heads, scale, a_triple, a_heard)
+                torch.mm(heard, out.T, out=y)
+                add_moments(share.rows[i], width, a_x, a_y, flat[i])
+            return share.rows, moments
 
-        first = _normal(layer.norm_attention, in_threads(attention, batch))
+        first = _normal(layer.norm_attention, None, in_threads(attention, batch))
+        factor, offset = _flat(first[0]), _flat(first[1])
 
-        def feed_forward(low: int, high: int) -> list[Tensor]:
-            moments, room = [], h.new_empty(longest, width)
-            for _, at in cut(low, high):
-                x = torch.addcmul(first[1], attended[at], first[0], out=room[: at.stop - at.start])
-                torch.addmm(expand_bias, x, expand.T, out=wide[at]).relu_()
-                torch.addmm(x.add_(contract_bias), wide[at], contract.T, out=fed[at])
-                moments.append(_moments(fed[at]))
-            return moments
+        def feed_forward(low: int, high: int) -> tuple[list[int], np.ndarray]:
+            share = _Share(low, high, nodes)
+            moments, flat = share.sums(3, width)
+            views, arrays = share.views(normal, wide, fed), share.arrays(attended, normal, wide, fed)
+            for i, ((x, w, y), (a_from, a_x, a_w, a_y)) in enumerate(zip(views, arrays, strict=True)):
+                scaled(share.rows[i], width, a_from, factor, offset, a_x)
+                torch.mm(x, expand.T, out=w)
+                add_relu(share.rows[i], bias.size, bias, a_w)
+                torch.mm(w, contract.T, out=y)
+                add_moments(share.rows[i], width, a_x, a_y, flat[i])
+            return share.rows, moments
 
-        second = _normal(layer.norm_feed_forward, in_threads(feed_forward, batch))
+        # The last bias would be taken off again with the mean: only the running mean knows of it.
+        second = _normal(layer.norm_feed_forward, contract_bias, in_threads(feed_forward, batch))
+        last_factor, last_offset = _flat(second[0]), _flat(second[1])
 
         def normalise(low: int, high: int) -> None:
-            for _, at in cut(low, high):
-                torch.addcmul(second[1], fed[at], second[0], out=result[at])
+            span = slice(low * nodes, high * nodes)
+            rows = span.stop - span.start
+            scaled(rows, width, _flat(fed[span]), last_factor, last_offset, _flat(result[span]))
 
         in_threads(normalise, batch)
-        ctx.save_for_backward(h, projected, mixed, attended, wide, fed, *first, *second, *parameters)
+        ctx.save_for_backward(h, projected, mixed, attended, normal, wide, fed, *first, *second, *parameters)
         ctx.shape, ctx.heads = (batch, nodes, width), heads
         return result.view(batch, nodes, width)
 
     @staticmethod
     def backward(ctx: Any, d_result: Tensor) -> Any:
-        from routelearn.policies.cpu_attention import attend_gradient, relu_gradient
+        from routelearn.policies.cpu_attention import attend_gradient
+        from routelearn.policies.cpu_columns import combined, product_sums, relu_gradient
 
-        h, projected, mixed, attended, wide, fed, *rest = ctx.saved_tensors
+        h, projected, mixed, attended, normal, wide, fed, *rest = ctx.saved_tensors
         first, second = rest[:4], rest[4:8]
         qkv, out, expand, _, contract, _, weight_attention, _, weight_fed, _ = (p.detach() for p in rest[8:])
         batch, nodes, width = ctx.shape
-        heads, scale, rows = ctx.heads, HEAD**-0.5, h.shape[0]
+        heads, scale, rows, hidden = ctx.heads, HEAD**-0.5, h.shape[0], expand.shape[0]
         d_result = d_result.contiguous().view(rows, width)
-        d_x, d_h, zero = torch.empty_like(h), torch.empty_like(h), h.new_zeros(width)
-        longest, cut = _cutting(nodes)
+        d_x, d_h = torch.empty_like(h), torch.empty_like(h)
+        mean_attended, mean_fed = _flat(first[2]), _flat(second[2])
 
-        def result_sums(low: int, high: int) -> list[Tensor]:
-            return [_sums(d_result[at], fed[at], zero, second[2]) for _, at in cut(low, high)]
+        def result_sums(low: int, high: int) -> np.ndarray:
+            share = _Share(low, high, nodes)
+            sums, flat = share.sums(2, width)
+            for i, (a_d, a_y) in enumerate(share.arrays(d_result, fed)):
+                product_sums(share.rows[i], width, a_d, a_y, mean_fed, flat[i])
+            return sums
 
-        sums = [piece for share in in_threads(result_sums, batch) for piece in share]
-        p, q, r, *d_norm_fed = _normal_gradient(rows, sums, weight_fed, *second[2:])
+        last, d_norm_fed = _normal_gradient(rows, in_threads(result_sums, batch), weight_fed, *second[2:])
 
-        def feed_forward(low: int, high: int) -> tuple[list[Tensor], list[Tensor]]:
-            d_expand, d_contract = torch.zeros_like(expand), torch.zeros_like(contract)
-            d_expand_bias, sums = h.new_zeros(expand.shape[0]), []
-            room, wide_room = h.new_empty(longest, width), h.new_empty(longest, expand.shape[0])
-            for _, at in cut(low, high):
-                x, d_fed, d_wide = room[: at.stop - at.start], d_x[at], wide_room[: at.stop - at.start]
-                torch.addcmul(r, fed[at], q, out=d_fed).addcmul_(d_result[at], p)
-                d_contract.addmm_(d_fed.T, wide[at])
-                torch.mm(d_fed, contract, out=d_wide)
-                relu_gradient(*d_wide.shape, *_flat(wide[at], d_wide, d_expand_bias))
-                d_expand.addmm_(d_wide.T, torch.addcmul(first[1], attended[at], first[0], out=x))
-                d_fed.addmm_(d_wide, expand)  # now the gradient of x
-                sums.append(_sums(d_x[at], attended[at], zero, first[2]))
-            return [d_expand, d_expand_bias, d_contract], sums
+        def feed_forward(low: int, high: int) -> tuple[list[Tensor], np.ndarray]:
+            share = _Share(low, high, nodes)
+            sums, flat = share.sums(2, width)
+            d_expand, d_contract, d_bias = torch.zeros_like(expand), torch.zeros_like(contract), h.new_zeros(hidden)
+            a_bias, room = _flat(d_bias), share.room(hidden)
+            views = share.views(d_x, wide, normal)
+            arrays = share.arrays(d_result, fed, d_x, wide, attended)
+            for i, ((d_y, w, x), (a_d, a_y, a_d_y, a_w, a_from)) in enumerate(zip(views, arrays, strict=True)):
+                d_w, a_d_w = room[i]
+                combined(share.rows[i], width, a_d_y, a_d, a_y, *last)
+                d_contract.addmm_(d_y.T, w)
+                torch.mm(d_y, contract, out=d_w)
+                relu_gradient(share.rows[i], hidden, a_w, a_d_w, a_bias)
+                d_expand.addmm_(d_w.T, x)
+                d_y.addmm_(d_w, expand)  # now the gradient of x
+                product_sums(share.rows[i], width, a_d_y, a_from, mean_attended, flat[i])
+            return [d_expand, d_bias, d_contract], sums
 
         shares = in_threads(feed_forward, batch)
-        # What follows takes off the mean, and with it the last bias: that has no gradient.
-        d_feed_forward = (*_total([share[0] for share in shares]), zero)
-        sums = [piece for share in shares for piece in share[1]]
-        p1, q1, r1, *d_norm_attention = _normal_gradient(rows, sums, weight_attention, *first[2:])
+        d_feed_forward = (*_total([parts for parts, _ in shares]), h.new_zeros(width))  # the last bias has none
+        before, d_norm_attention = _normal_gradient(rows, [sums for _, sums in shares], weight_attention, *first[2:])
 
         def attention(low: int, high: int) -> list[Tensor]:
+            share = _Share(low, high, nodes)
             d_qkv, d_out = torch.zeros_like(qkv), torch.zeros_like(out)
-            room, wide_room = h.new_empty(longest, width), h.new_empty(longest, 3 * width)
-            for some, at in cut(low, high):
-                d_attended, d_mixed, d_projected = d_h[at], room[: at.stop - at.start], wide_room[: at.stop - at.start]
-                torch.addcmul(r1, attended[at], q1, out=d_attended).addcmul_(d_x[at], p1)
-                d_out.addmm_(d_attended.T, mixed[at])
-                torch.mm(d_attended, out, out=d_mixed)
-                flat = _flat(projected[at], mixed[at], d_mixed, d_projected)
-                attend_gradient(some.stop - some.start, nodes, heads, scale, *flat)
-                d_qkv.addmm_(d_projected.T, h[at])
-                d_attended.addmm_(d_projected, qkv)  # now the gradient of h
+            room, wide_room = share.room(width), share.room(3 * width)
+            views = share.views(d_h, mixed, h)
+            arrays = share.arrays(d_x, attended, d_h, projected, mixed)
+            for i, ((d_y, heard, x), (a_d, a_y, a_d_y, a_triple, a_heard)) in enumerate(
+                zip(views, arrays, strict=True)
+            ):
+                (d_heard, a_d_heard), (d_triple, a_d_triple) = room[i], wide_room[i]
+                combined(share.rows[i], width, a_d_y, a_d, a_y, *before)
+                d_out.addmm_(d_y.T, heard)
+                torch.mm(d_y, out, out=d_heard)
+                attend_gradient(share.instances[i], nodes, heads, scale, a_triple, a_heard, a_d_heard, a_d_triple)
+                d_qkv.addmm_(d_triple.T, x)
+                d_y.addmm_(d_triple, qkv)  # now the gradient of h
             return [d_qkv, d_out]
 
         d_attention = _total(in_threads(attention, batch))

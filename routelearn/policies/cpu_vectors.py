@@ -170,6 +170,32 @@ swap8, swap4, swap2, swap1 = _swap(8), _swap(4), _swap(2), _swap(1)  # lanes exc
 
 
 @intrinsic
+def transpose(typing: Any, source: Any, target: Any) -> Any:
+    """target <- the tile `source` transposed, by exchanging halves, quarters, eighths and single numbers."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        def place(side: int, row: int) -> Any:
+            data = context.make_array(signature.args[side])(context, builder, values[side]).data
+            start = builder.gep(data, [ir.Constant(ir.IntType(64), row * LANES)])
+            return builder.bitcast(start, _FLOATS.as_pointer())
+
+        rows = [builder.load(place(0, row), align=4) for row in range(LANES)]
+        for distance in (8, 4, 2, 1):
+            below = [LANES + lane - distance if lane & distance else lane for lane in range(LANES)]
+            above = [LANES + lane if lane & distance else lane + distance for lane in range(LANES)]
+            order = [ir.Constant(_INTS, lanes) for lanes in (below, above)]
+            for row in range(LANES):
+                if not row & distance:
+                    pair = rows[row], rows[row + distance]
+                    rows[row], rows[row + distance] = (builder.shuffle_vector(*pair, lanes) for lanes in order)
+        for row in range(LANES):
+            builder.store(rows[row], place(1, row), align=4)
+        return context.get_dummy_value()
+
+    return types.void(source, target), generate
+
+
+@intrinsic
 def exp(typing: Any, a: Any) -> Any:
     """exp of numbers up to 0, to single precision: 2^whole by its bits, 2^part by its Taylor series."""
 

@@ -9,12 +9,8 @@ import time
 import pytest
 import torch
 
-from routelearn import policies, problems
-from routelearn.policies import attention, cpu_encoder, cpu_shares
-from routelearn.policies.base import shape_of
+from routelearn.policies import cpu_encoder, cpu_shares
 from routelearn.policies.layers import AttentionLayer, initialise
-from routelearn.problems import DeviceRng
-from routelearn.rollout import rollout
 
 
 @pytest.fixture(params=[1, 2])
@@ -89,28 +85,6 @@ def test_other_cases_take_the_generic_way():
     assert not cpu_encoder.usable(h.double(), layer)
     assert not cpu_encoder.usable(h, some_layer("instance"))
     assert not cpu_encoder.usable(h, some_layer().eval())
-
-
-@pytest.mark.parametrize("name", ["tsp", "cvrp", "sdvrp"])
-def test_scoring_in_pieces_equals_scoring_at_once(name, threads, monkeypatch):
-    problem = problems.get(name)
-    torch.manual_seed(5)
-    policy = policies.build("attention", shape_of(problem), {"width": 32, "heads": 2, "hidden": 32, "layers": 1})
-    x = problem.sample(DeviceRng(torch.device("cpu")), 7, 6)
-    with torch.no_grad():
-        cache = policy.encode(problem.features(x))
-        rolled = rollout(problem, policy, cache, x, solutions=3, steps=12, temperature=1.0, record=True)
-    upstream = torch.randn(rolled.tour.shape)
-
-    def scored(scores: int) -> tuple[torch.Tensor, ...]:
-        monkeypatch.setattr(attention, "SCORES", scores)
-        leaves = attention.Cache(*(field.clone().requires_grad_() for field in cache))
-        log_prob = policy.score(leaves, rolled.trajectory)
-        used = [leaf for leaf in leaves if leaf.numel()]
-        return log_prob, *torch.autograd.grad((log_prob * upstream).sum(), used)
-
-    for found, right in zip(scored(1), scored(2**60), strict=True):
-        close(found, right, 1e-6)
 
 
 def test_a_forked_child_makes_threads_of_its_own():

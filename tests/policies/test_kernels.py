@@ -105,12 +105,12 @@ def compare(name, n, *, device="cpu", precision="float32", batch=2, solutions=3,
     return result
 
 
-def compare_kept(problem, policy, x):
+def compare_kept(problem, policy, x, solutions):
     """Scores and gradients from what a rollout kept, against those that are computed for the same nodes."""
     with torch.no_grad():
         cache = policy.encode(problem.features(x))
         rolled = rollout(
-            problem, policy, cache, x, solutions=9, steps=problem.max_steps(x), temperature=1.0, record=True
+            problem, policy, cache, x, solutions=solutions, steps=problem.max_steps(x), temperature=1.0, record=True
         )
     trajectory, found = rolled.trajectory, []
     assert len(trajectory.kept) == 3
@@ -136,24 +136,27 @@ def compare_choices(name, n, *, device="cpu", draws=600, width=32, heads=2):
     for kind, solutions in (("few", 3), ("many", 20), ("draws", draws)):
         seen = look(problem, x, begin(problem, policy, cache, x, solutions).state)
         logits = policy.logits(cache, seen)
-        best, log_prob = decoder_kernels.choose(cache, seen, policy.clip, 0.0)
+        seeds = decoder_kernels.begin(cache, solutions)
+        best, log_prob, same, _ = decoder_kernels.choose(cache, seen, seeds, policy.clip, 0.0)
+        assert same is seeds, "nothing was drawn"
         expected = logits.log_softmax(-1)
         result[kind] = float((log_prob - expected.amax(-1)).abs().max())
         assert torch.equal(best, logits.argmax(-1))
-        drawn, log_prob = decoder_kernels.choose(cache, seen, policy.clip, 2.0)
+        drawn, log_prob, next_seeds, _ = decoder_kernels.choose(cache, seen, seeds, policy.clip, 2.0)
+        assert torch.equal(drawn, decoder_kernels.choose(cache, seen, seeds, policy.clip, 2.0)[0])
         assert (logits.gather(-1, drawn[..., None]) > -torch.inf).all(), "an infeasible node was drawn"
         taken = expected.gather(-1, drawn[..., None])[..., 0]
         result[kind] = max(result[kind], float((log_prob - taken).abs().max()))
         forced = torch.where(torch.arange(solutions, device=device) % 2 == 0, drawn, -1)
-        given, log_prob = decoder_kernels.choose(cache, seen, policy.clip, 0.0, forced)
+        given, log_prob, _, _ = decoder_kernels.choose(cache, seen, seeds, policy.clip, 0.0, forced)
         assert torch.equal(given, torch.where(forced >= 0, forced, best))
         assert (log_prob[forced >= 0] == 0).all()
         if kind == "draws":
             frequency = torch.nn.functional.one_hot(drawn, logits.shape[-1]).double().mean(1)
             result["frequency"] = float((frequency - (logits[:, 0] / 2).softmax(-1)).abs().max())
-    result["kept"] = compare_kept(problem, policy, x)
-    again = [decoder_kernels.choose(cache, seen, policy.clip, 1.0)[0] for _ in range(2)]
-    assert not torch.equal(*again), "the same draws twice"
+    result["kept"] = max(compare_kept(problem, policy, x, solutions) for solutions in (2, 9))
+    again = decoder_kernels.choose(cache, seen, next_seeds, policy.clip, 2.0)[0]
+    assert not torch.equal(drawn, again), "the same draws at the next step"
     return result
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import pickle
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import torch
 
@@ -29,11 +30,21 @@ def restore_random_state(state: dict[str, Any]) -> None:
 
 
 def save(path: Path, state: dict[str, Any]) -> None:
-    """To a temporary file, to the disk, then renamed: whatever happens, a whole checkpoint is there."""
+    """Whatever happens, a whole checkpoint is there."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    _replace(path, lambda file: torch.save({"format": FORMAT, **state}, file))
+
+
+def write_text(path: Path, text: str) -> None:
+    """Whatever happens, the whole text is there, or what was there before."""
+    _replace(path, lambda file: file.write(text.encode()))
+
+
+def _replace(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
+    """To a temporary file, to the disk, then renamed."""
     temporary = path.with_name(f".{path.name}.part")
     with open(temporary, "wb") as file:
-        torch.save({"format": FORMAT, **state}, file)
+        write(file)
         file.flush()
         os.fsync(file.fileno())
     os.replace(temporary, path)

@@ -99,6 +99,9 @@ class TrainConfig:
             raise InputError(f"sizes are {self.sizes}; give at least one, each 2 or more")
         if len(self.batch) not in (1, len(self.sizes)) or min(self.batch) < 1:
             raise InputError(f"batch is {self.batch}; give one number, or one for each of the {len(self.sizes)} sizes")
+        for size, batch in zip(self.sizes, self.batch, strict=False):
+            if len(self.batch) > 1 and batch != self.batch_of(size):
+                raise InputError(f"batch is {self.batch}; size {size} stands twice, give it the same number each time")
         counts = ("solutions", "epochs", "epoch_steps", "layers", "width", "heads", "hidden", "validation_instances")
         for name in (*counts, "evaluation_instances"):
             low = {"layers": 0, "evaluation_instances": 2}.get(name, 1)  # one instance has no variance to test by

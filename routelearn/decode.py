@@ -220,7 +220,7 @@ def decode(
         graph = None
         if device.type == "cuda" and batch // chunk > 2 * Captured.warm_calls and pieces == 1 and not strategy.beam:
             first = take(x, slice(0, chunk))
-            graph = Repeated(problem, policy, first, strategy, precision=precision, step=step)
+            graph = Repeated(problem, policy, first, strategy, seed=seed, precision=precision, step=step)
         # On a CPU chunks go side by side, unless the order of draws or something compiled stands in the way.
         ordinary = encode in (None, policy.encode) and step is advance
         apart = device.type == "cpu" and ordinary and not strategy.samples
@@ -270,7 +270,6 @@ def _decode_chunk(
     encode: Callable[..., Any] | None,
     step: Advance,
 ) -> Decoded:
-    batch = x.xy.shape[0]
     many = repeat(x, strategy.augment)
     with autocast(x.xy.device, precision), _sparing(many):
         features = augmented(problem.features(x), strategy.augment, seed)
@@ -278,8 +277,7 @@ def _decode_chunk(
         best: Decoded | None = None
         for piece in range(pieces):
             rolled = _roll(problem, policy, cache, many, strategy, pieces, piece, step)
-            cost = problem.cost(many, rolled.tour).masked_fill(~rolled.done, math.inf)
-            found = _best_of(rolled.tour.unflatten(0, (batch, -1)).flatten(1, 2), cost.view(batch, -1))
+            found = _best_of(problem, many, rolled, x.xy.shape[0])
             best = found if best is None else _better(problem, best, found)
     assert best is not None
     return best
@@ -297,13 +295,17 @@ def _roll(
         return beam_search(problem, policy, cache, x, strategy.beam)
     draws = max(1, strategy.samples)
     draws = draws // pieces + (1 if piece < draws % pieces else 0)
-    prefix = None
-    if strategy.starts:
-        prefix = first_nodes(problem, x, strategy.starts).repeat_interleave(draws, 1)[..., None]
-    solutions = max(1, strategy.starts) * draws
+    solutions, prefix = max(1, strategy.starts) * draws, _starts(problem, x, strategy, draws)
     return finish(
         problem, policy, cache, x, solutions=solutions, temperature=strategy.temperature, prefix=prefix, step=step
     )
+
+
+def _starts(problem: Problem, x: Any, strategy: Strategy, draws: int) -> Tensor | None:
+    """[B, S, 1]: the first node of every solution, each for so many draws, where the strategy gives them."""
+    if not strategy.starts:
+        return None
+    return first_nodes(problem, x, strategy.starts).repeat_interleave(draws, 1)[..., None]
 
 
 def first_nodes(problem: Problem, x: Any, count: int) -> Tensor:
@@ -328,6 +330,7 @@ class Repeated:
         example: Any,
         strategy: Strategy,
         *,
+        seed: int = 0,
         precision: str = "float32",
         step: Advance = advance,
         steps: int | None = None,
@@ -336,6 +339,7 @@ class Repeated:
         if strategy.beam:
             raise InputError("a beam looks at the host between its steps; it cannot be captured")
         self.problem, self.policy, self.strategy, self.precision, self.step = problem, policy, strategy, precision, step
+        self.seed = seed  # of the rotations; draws go on from call to call
         self.x = map_instance(lambda field: field.clone(), example)
         bound = problem.max_steps(example)
         self.steps = bound if steps is None else min(steps, bound)
@@ -350,28 +354,24 @@ class Repeated:
         self.captured()
         assert self.best is not None
         if bool(self.best.cost.isinf().any()):
-            return decode(self.problem, self.policy, x, self.strategy, precision=self.precision, step=self.step)
+            options: Any = {"seed": self.seed, "precision": self.precision, "step": self.step}
+            return decode(self.problem, self.policy, x, self.strategy, **options)
         return Decoded(self.best.tour.clone(), self.best.cost.clone())
 
     def _run(self) -> None:
         strategy, problem = self.strategy, self.problem
-        batch = self.x.xy.shape[0]
         many = repeat(self.x, strategy.augment)
         with torch.no_grad(), autocast(self.x.xy.device, self.precision), _sparing(many):
-            cache = self.policy.encode(augmented(problem.features(self.x), strategy.augment, 0))
+            cache = self.policy.encode(augmented(problem.features(self.x), strategy.augment, self.seed))
             if self.captured.stream is None:  # nothing is captured, so it may stop when all are finished
                 rolled = _roll(problem, self.policy, cache, many, strategy, 1, 0, self.step)
             else:
-                prefix = None
-                if strategy.starts:
-                    prefix = first_nodes(problem, many, strategy.starts)
-                    prefix = prefix.repeat_interleave(max(1, strategy.samples), 1)[..., None]
                 rolled = rollout(
-                    problem, self.policy, cache, many, solutions=strategy.solutions, steps=self.steps,
-                    temperature=strategy.temperature, prefix=prefix, step=self.step,
+                    problem, self.policy, cache, many, solutions=strategy.solutions, steps=self.steps, step=self.step,
+                    temperature=strategy.temperature,
+                    prefix=_starts(problem, many, strategy, max(1, strategy.samples)),
                 )  # fmt: skip
-            cost = problem.cost(many, rolled.tour).masked_fill(~rolled.done, math.inf)
-            found = _best_of(rolled.tour.unflatten(0, (batch, -1)).flatten(1, 2), cost.view(batch, -1))
+            found = _best_of(problem, many, rolled, self.x.xy.shape[0])
         if self.best is None or self.captured.stream is None:
             self.best = found
         else:  # the same memory every time: that is what a replayed graph writes
@@ -379,8 +379,10 @@ class Repeated:
             self.best.cost.copy_(found.cost)
 
 
-def _best_of(tours: Tensor, costs: Tensor) -> Decoded:
-    """Tours [B, R, T] and costs [B, R] -> the cheapest of each row."""
+def _best_of(problem: Problem, x: Any, rolled: Rolled, batch: int) -> Decoded:
+    """The cheapest finished solution of each of `batch` instances, which `x` holds once for every symmetry."""
+    costs = problem.cost(x, rolled.tour).masked_fill(~rolled.done, math.inf).view(batch, -1)
+    tours = rolled.tour.unflatten(0, (batch, -1)).flatten(1, 2)
     cost, index = costs.min(1)
     return Decoded(tours.gather(1, index[:, None, None].expand(-1, 1, tours.shape[2])), cost)
 

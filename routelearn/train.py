@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import math
 import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -54,15 +56,33 @@ def train(
     `reference` holds costs of the validation instances per size, to report a gap. `out` receives
     config.json, metrics.jsonl, checkpoint.pt (the whole state), best.safetensors and last.safetensors.
     """
-    started = time.monotonic()
-    reference = reference or {}
-    joined = distributed.start(device)
-    leader = distributed.rank() == 0
-    if deterministic:
-        torch.use_deterministic_algorithms(True)
-    compile = device.type == "cuda" if compile is None else compile
     precision = resolve_precision(config.precision, device)
-    torch.set_float32_matmul_precision("high" if precision == "bfloat16" else "highest")
+    with surroundings(device, precision, deterministic) as stop_signals:
+        return learn(
+            config, out, device=device, resume=resume, warm_start=warm_start, reference=reference or {},
+            compile=device.type == "cuda" if compile is None else compile, precision=precision,
+            stop_signals=stop_signals, look_seconds=look_seconds, save_seconds=save_seconds, report=report,
+        )  # fmt: skip
+
+
+def learn(
+    config: TrainConfig,
+    out: Path,
+    *,
+    device: torch.device,
+    resume: bool,
+    warm_start: Path | None,
+    reference: dict[int, Tensor],
+    compile: bool,
+    precision: str,
+    stop_signals: list[int],
+    look_seconds: float,
+    save_seconds: float,
+    report: Report,
+) -> dict[str, Any]:
+    """The loop of `train`, which has prepared its surroundings."""
+    started = time.monotonic()
+    leader = distributed.rank() == 0
 
     # ------------------------------------------------------------------------------------------- set up
     problem = problems.get(config.problem)
@@ -105,10 +125,10 @@ def train(
             checkpoint.restore_random_state({k: ranks[distributed.rank()] for k, ranks in state["random"].items()})
         else:  # more ranks than before: the new ones need a stream of their own
             torch.manual_seed(config.seed + 1_000_003 * distributed.rank() + step)
-    elif leader:
+    if leader:
         out.mkdir(parents=True, exist_ok=True)
-        (out / "config.json").write_text(config.to_json() + "\n")
-        (out / "metrics.jsonl").unlink(missing_ok=True)
+        checkpoint.write_text(out / "config.json", config.to_json() + "\n")
+        forget_later(out / "metrics.jsonl", step if resume else -1)
 
     def elapsed() -> float:
         return elapsed_before + time.monotonic() - started
@@ -141,6 +161,12 @@ def train(
         if best_state:
             save_model("best", best_state["policy"])
 
+    def keep_best(cost: float) -> None:
+        nonlocal best_cost, best_state
+        best_cost = cost
+        parts = {"policy": policy, "optimiser": optimiser, "baseline": baseline}
+        best_state = clone({name: part.state_dict() for name, part in parts.items()})
+
     def save_model(name: str, weights: dict[str, Tensor]) -> None:
         saved = copy.deepcopy(policy)  # building one would draw from the generator that training draws from
         saved.load_state_dict(weights)
@@ -166,14 +192,9 @@ def train(
     def look_around() -> tuple[float, bool, bool]:
         """Seconds so far, whether to stop, whether to save: for all ranks alike, lest one wait for another."""
         due = time.monotonic() - last_save > save_seconds
-        seconds, stop, save_now = distributed.largest(elapsed(), bool(stop_signal), due)
+        seconds, stop, save_now = distributed.largest(elapsed(), bool(stop_signals), due)
         return seconds, bool(stop), bool(save_now)
 
-    stop_signal: list[int] = []
-    handlers = {
-        number: signal.signal(number, lambda received, frame: stop_signal.append(received))
-        for number in (signal.SIGTERM, signal.SIGINT)
-    }
     pool = torch.cuda.graph_pool_handle() if device.type == "cuda" else None
     updates: dict[tuple[int, int, str], Captured] = {}  # one captured step per size, rollout length and phase
 
@@ -184,85 +205,75 @@ def train(
     last_save = last_report = time.monotonic()
     tally = Tally()
     row: dict[str, Any] = {"rate": 0.0, "progress": 1.0, "skipped": skipped, **tally.row(1.0)}  # if no step is left
-    try:
-        seconds, stop, _ = look_around()
-        while epoch < config.epochs and seconds < limit and not stop:
-            progress = max(step / (config.epochs * config.epoch_steps), seconds / limit)
-            now = rate_scale * scheduled_rate(config, step, epoch, progress)
-            set_rate(optimiser, now)
-            for _ in range(min(stride, config.epoch_steps - step % config.epoch_steps)):
-                size = config.sizes[step % len(config.sizes)]
-                key = (size, steps[size], baseline.phase(epoch))
-                if key not in updates:
-                    updates = {k: v for k, v in updates.items() if k[1] == steps[k[0]] and k[2] == key[2]}
-                    update = Update(
-                        problem, policy, baseline, optimiser, config, size=size, steps=steps[size], device=device,
-                        precision=precision, meter=meters[size], norm_average=norm_average, compile=compile,
-                    )  # fmt: skip
-                    updates[key] = Captured(update, device, pool)
-                updates[key]()
-                step += 1
-                instances += config.batch_of(size) * distributed.world()
+    seconds, stop, _ = look_around()
+    while epoch < config.epochs and seconds < limit and not stop:
+        progress = max(step / (config.epochs * config.epoch_steps), seconds / limit)
+        now = rate_scale * scheduled_rate(config, step, epoch, progress)
+        set_rate(optimiser, now)
+        for _ in range(min(stride, config.epoch_steps - step % config.epoch_steps)):
+            size = config.sizes[step % len(config.sizes)]
+            key = (size, steps[size], baseline.phase(epoch))
+            if key not in updates:
+                updates = {k: v for k, v in updates.items() if k[1] == steps[k[0]] and k[2] == key[2]}
+                update = Update(
+                    problem, policy, baseline, optimiser, config, size=size, steps=steps[size], device=device,
+                    precision=precision, meter=meters[size], norm_average=norm_average, compile=compile,
+                )  # fmt: skip
+                updates[key] = Captured(update, device, pool)
+            updates[key]()
+            step += 1
+            instances += config.batch_of(size) * distributed.world()
 
-            for n, meter in meters.items():
-                read = meter.read()  # waits for the device
-                tally.add(read, config.batch_of(n) * distributed.world())
-                skipped += int(read["skipped"])
-                longest[n] = max(longest[n], int(read["longest"]))
-                if read["unfinished"]:
-                    tally.notes.append(f"a rollout of n = {n} did not finish in {steps[n]} steps: allowing more")
-                    steps[n] = longer(steps[n])
+        for n, meter in meters.items():
+            read = meter.read()  # waits for the device
+            tally.add(read, config.batch_of(n) * distributed.world())
+            skipped += int(read["skipped"])
+            longest[n] = max(longest[n], int(read["longest"]))
+            if read["unfinished"]:
+                tally.notes.append(f"a rollout of n = {n} did not finish in {steps[n]} steps: allowing more")
+                steps[n] = longer(steps[n])
 
-            end_of_epoch = step % config.epoch_steps == 0
-            if end_of_epoch:
-                costs = {n: validate(problem, policy, x, precision) for n, x in validation.items()}
-                (total,) = distributed.largest(sum(float(cost.mean()) for cost in costs.values()))
-                tally.validation = {str(n): float(cost.mean()) for n, cost in costs.items()}
-                tally.gap = {str(n): gap(costs[n], reference[n]) for n in costs if n in reference}
-                tally.notes.append(baseline.end_epoch(policy, epoch))
-                epoch += 1
-                if total < best_cost:
-                    best_cost = total
-                    parts = {"policy": policy, "optimiser": optimiser, "baseline": baseline}
-                    best_state = clone({name: part.state_dict() for name, part in parts.items()})
-                elif not total <= best_cost + config.rollback * abs(best_cost):
-                    policy.load_state_dict(best_state["policy"])
-                    restore_optimiser(optimiser, best_state["optimiser"])
-                    baseline.load_state_dict(best_state["baseline"])
-                    rate_scale, rollbacks = rate_scale / 2, rollbacks + 1
-                    norm_average.zero_()
-                    tally.notes.append(
-                        f"validation is over {config.rollback:.0%} off its best: back to it, half the rate"
-                    )
-                if epoch == 1 or epoch % 5 == 0:
-                    steps.update({n: shorter(steps[n], longest[n]) for n in steps})  # the baseline holds it, too
-                    longest = dict.fromkeys(config.sizes, 0)
-            if end_of_epoch or time.monotonic() - last_report > look_seconds:
-                row = {"rate": now, "progress": progress, "skipped": skipped}
-                row |= tally.row(time.monotonic() - last_report)
-                log(row)
-                tally, last_report = Tally(), time.monotonic()
-            seconds, stop, save_now = look_around()
-            if save_now:
-                save()
-                last_save = time.monotonic()
-        save()
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
+        end_of_epoch = step % config.epoch_steps == 0
+        if end_of_epoch:
+            costs = {n: validate(problem, policy, x, precision) for n, x in validation.items()}
+            (total,) = distributed.largest(sum(float(cost.mean()) for cost in costs.values()))
+            tally.validation = {str(n): float(cost.mean()) for n, cost in costs.items()}
+            tally.gap = {str(n): gap(costs[n], reference[n]) for n in costs if n in reference}
+            tally.notes.append(baseline.end_epoch(policy, epoch))
+            epoch += 1
+            if total < best_cost:
+                keep_best(total)
+            elif best_state and not total <= best_cost + config.rollback * abs(best_cost):
+                policy.load_state_dict(best_state["policy"])
+                restore_optimiser(optimiser, best_state["optimiser"])
+                baseline.load_state_dict(best_state["baseline"])
+                rate_scale, rollbacks = rate_scale / 2, rollbacks + 1
+                norm_average.zero_()
+                tally.notes.append(f"validation is over {config.rollback:.0%} off its best: back to it, half the rate")
+            if epoch == 1 or epoch % 5 == 0:
+                steps.update({n: shorter(steps[n], longest[n]) for n in steps})  # the baseline holds it, too
+                longest = dict.fromkeys(config.sizes, 0)
+        if end_of_epoch or time.monotonic() - last_report > look_seconds:
+            row = {"rate": now, "progress": progress, "skipped": skipped}
+            row |= tally.row(time.monotonic() - last_report)
+            log(row)
+            tally, last_report = Tally(), time.monotonic()
+        seconds, stop, save_now = look_around()
+        if save_now:
+            save()
+            last_save = time.monotonic()
+    save()
 
     # ---------------------------------------------------------------------------------------------- end
     costs = {n: validate(problem, policy, x, precision) for n, x in validation.items()}
-    total = sum(float(cost.mean()) for cost in costs.values())
-    if leader and total < best_cost:
-        best_cost = total
-        save_model("best", policy.state_dict())
+    (total,) = distributed.largest(sum(float(cost.mean()) for cost in costs.values()))
+    if total < best_cost and not stop:  # a run that was stopped goes on as if it had not been looked at here
+        keep_best(total)
+        save()
     row.pop("note", None)
     row["validation"] = {str(n): float(cost.mean()) for n, cost in costs.items()}
     row["gap"] = {str(n): gap(costs[n], reference[n]) for n in costs if n in reference}
     log(row)
-    if joined:
-        distributed.stop()
     return {"step": step, "instances": instances, "elapsed": elapsed(), "stopped": stop, **row}
 
 
@@ -296,10 +307,45 @@ class Tally:
         return row | ({"note": notes} if notes else {})
 
 
+@contextlib.contextmanager
+def surroundings(device: torch.device, precision: str, deterministic: bool) -> Iterator[list[int]]:
+    """Processes joined, the library set up, signals to stop collected in what this yields; put back afterwards."""
+    determined, products = torch.are_deterministic_algorithms_enabled(), torch.get_float32_matmul_precision()
+    joined = distributed.start(device)
+    torch.use_deterministic_algorithms(deterministic or determined)
+    torch.set_float32_matmul_precision("high" if precision == "bfloat16" else "highest")
+    received: list[int] = []
+    heard = (signal.SIGTERM, signal.SIGINT) if threading.current_thread() is threading.main_thread() else ()
+    handlers = {number: signal.signal(number, lambda number, frame: received.append(number)) for number in heard}
+    try:
+        yield received
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        torch.use_deterministic_algorithms(determined)
+        torch.set_float32_matmul_precision(products)
+        if joined:
+            distributed.stop()
+
+
+def forget_later(metrics: Path, step: int) -> None:
+    """Take from the log what came after that step: a killed run had gone on beyond its checkpoint."""
+    if not metrics.is_file():
+        return
+    lines = metrics.read_text().splitlines(keepends=True)
+    kept = []
+    for line in lines:
+        with contextlib.suppress(ValueError, KeyError):  # a killed run may end in half a line
+            if json.loads(line)["step"] <= step:
+                kept.append(line)
+    if len(kept) < len(lines):
+        checkpoint.write_text(metrics, "".join(kept))
+
+
 def refuse_other_run(path: Path, theirs: TrainConfig, ours: TrainConfig) -> None:
     """A run goes on only as what it was; how long, how fast and where it is validated may change."""
-    same = ("problem", "sizes", "policy", "width", "heads", "layers", "hidden", "norm", "baseline", "epoch_steps")
-    for name in same:
+    model = ("problem", "sizes", "policy", "width", "heads", "layers", "hidden", "norm", "clip", "neighbours")
+    for name in (*model, "baseline", "solutions", "multistart", "loss", "epoch_steps", "seed"):
         if getattr(theirs, name) != getattr(ours, name):
             raise InputError(f"{path}: was trained with {name} {getattr(theirs, name)}, not {getattr(ours, name)}")
 

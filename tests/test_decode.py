@@ -238,7 +238,7 @@ def test_an_unfinished_solution_is_never_kept(rolled):
     short = rolled[0][1]
     unfinished = torch.zeros_like(short.done)
     unfinished[:, problem.cost(x, short.tour).argmin(1)] = True
-    kept = decoding._best_of(short.tour, problem.cost(x, short.tour).masked_fill(unfinished, torch.inf))
+    kept = decoding._best_of(problem, x, short._replace(done=~unfinished), x.xy.shape[0])
     assert (kept.cost > complete.cost).any()
     assert kept.cost.isfinite().all()
 

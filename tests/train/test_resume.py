@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import signal
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from train_cases import CPU, differences, final_state, log_of, run, tiny
 
 from routelearn import checkpoint
+from routelearn import train as train_module
 from routelearn.errors import InputError
 from routelearn.train import train
 
@@ -112,6 +115,43 @@ def test_resuming_a_finished_run_reports_it_as_it_is(tmp_path):
     assert set(log_of(tmp_path)[0]) <= set(heard[-1]), "a listener finds every number it finds during a run"
 
 
+def test_the_best_model_never_gets_worse(tmp_path, monkeypatch):
+    """The end of a run is validated once more; if that was the best, it stays so when the run goes on."""
+    costs = iter([5.4, 5.4, 5.0, 5.2, 5.2])  # after two epochs and at the end; after the third, and at that end
+    monkeypatch.setattr(train_module, "validate", lambda *_: torch.full((2,), next(costs)))
+    run(tiny(epochs=2), tmp_path)
+    best, last = (load_file(tmp_path / f"{name}.safetensors") for name in ("best", "last"))
+    assert differences(best, last) == []
+    run(tiny(epochs=3), tmp_path, resume=True)
+    assert differences(best, load_file(tmp_path / "best.safetensors")) == []
+    assert differences(best, load_file(tmp_path / "last.safetensors"))
+    assert checkpoint.load(tmp_path / "checkpoint.pt")["best_cost"] == 5.0
+
+
+def test_a_first_validation_that_is_not_a_number_does_not_end_the_run(tmp_path, monkeypatch):
+    costs = iter([float("nan"), 4.0, 4.0])
+    monkeypatch.setattr(train_module, "validate", lambda *_: torch.full((2,), next(costs)))
+    assert run(tiny(epochs=2), tmp_path)["step"] == 6
+
+
+def test_a_log_that_went_on_beyond_the_checkpoint_is_cut(tmp_path):
+    config = tiny(epochs=3, epoch_steps=4)
+    run(config, tmp_path, report=stop_at(5), look_seconds=0.0)
+    with open(tmp_path / "metrics.jsonl", "a") as file:
+        file.write('{"step": 7, "cost": 1.0}\n{"step": 8, "co')  # what a kill leaves
+    run(config, tmp_path, resume=True, look_seconds=0.0)
+    steps = [row["step"] for row in log_of(tmp_path)]
+    assert steps == sorted(steps)
+    assert all("epoch" in row for row in log_of(tmp_path))
+
+
+def test_settings_of_the_resumed_run_are_written_down(tmp_path):
+    run(tiny(epochs=1), tmp_path)
+    run(tiny(epochs=2, rate=2e-3), tmp_path, resume=True)
+    written = json.loads((tmp_path / "config.json").read_text())
+    assert (written["epochs"], written["rate"]) == (2, 2e-3)
+
+
 # ------------------------------------------------------------------------------------ what cannot go on
 
 
@@ -121,7 +161,17 @@ def test_resume_without_a_checkpoint_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("sizes", (7,)), ("baseline", "critic"), ("width", 16), ("problem", "cvrp"), ("epoch_steps", 5)]
+    ("name", "value"),
+    [
+        ("sizes", (7,)),
+        ("baseline", "critic"),
+        ("width", 16),
+        ("problem", "cvrp"),
+        ("epoch_steps", 5),
+        ("clip", 3.0),
+        ("neighbours", 2),
+        ("seed", 99),
+    ],
 )
 def test_resume_as_another_run_is_refused_by_name(tmp_path, name, value):
     run(tiny(epochs=1), tmp_path)

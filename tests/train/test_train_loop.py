@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -40,6 +41,23 @@ def test_a_size_that_is_named_twice_comes_twice_as_often(tmp_path):
     assert report["instances"] == 4 * 4 + 2 * 2
     assert set(report["validation"]) == {"6", "7"}
     assert model_file.load(tmp_path / "last.safetensors").card["sizes"] == [6, 7]
+
+
+def test_one_size_has_one_batch():
+    with pytest.raises(InputError, match="size 6 stands twice, give it the same number each time"):
+        tiny(sizes=(6, 7, 6), batch=(4, 2, 8))
+
+
+def test_a_thread_can_train_and_the_librarys_settings_are_put_back(tmp_path):
+    torch.set_float32_matmul_precision("medium")
+    try:
+        with ThreadPoolExecutor(1) as threads:
+            report = threads.submit(run, tiny(epochs=1), tmp_path, deterministic=True).result()
+        assert torch.get_float32_matmul_precision() == "medium"
+    finally:
+        torch.set_float32_matmul_precision("highest")
+    assert report["step"] == 3
+    assert not torch.are_deterministic_algorithms_enabled()
 
 
 def test_rollouts_become_shorter_where_most_steps_go_unused_and_the_baseline_follows(tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ import typer
 
 
 def generate(
-    problem: str = typer.Argument(help="Problem id: tsp, cvrp, sdvrp, op-const, op-unif, op-dist, pctsp or spctsp."),
+    problem: str = typer.Argument(help="Problem id, such as tsp, cvrp or op-dist; an unknown one lists them all."),
     n: int = typer.Argument(help="Number of customers (nodes for TSP)."),
     out: Path = typer.Option(..., help="File to write (.npz)."),
     count: int = typer.Option(10_000, help="Number of instances. Another count is another set, not a part of it."),

@@ -13,6 +13,7 @@ import typer
 
 from routelearn.config import TrainConfig
 from routelearn.errors import InputError
+from routelearn.problems import PROBLEMS
 
 POSITIONAL = ("problem", "sizes")
 
@@ -137,11 +138,12 @@ def run(
     last.safetensors; a stopped run goes on with --resume. More than one GPU or machine:
     `torchrun --nproc-per-node K -m routelearn train ...`.
     """
-    from routelearn import distributed
+    from routelearn import distributed, problems
     from routelearn.commands.evaluate import read_costs
     from routelearn.compiling import best_device
     from routelearn.models import FOLDER
     from routelearn.train import train as learn
+    from routelearn.train import validation_set
 
     where = best_device(device)
     if resume:
@@ -158,7 +160,11 @@ def run(
     if reference is not None:
         import torch
 
-        known = {n: torch.from_numpy(read_costs(reference, config.problem, n)) for n in config.sizes}
+        known = {}
+        for n in config.sizes:
+            x = validation_set(problems.get(config.problem), config, n, torch.device("cpu"))
+            costs = read_costs(reference, config.problem, n, instances=x, several=len(config.sizes) > 1)
+            known[n] = torch.from_numpy(costs)
     with Screen(out, quiet=quiet, silent=distributed.rank() != 0) as screen:
         last = learn(
             config, out, device=where, resume=resume, warm_start=start, reference=known, deterministic=deterministic,
@@ -176,9 +182,7 @@ def with_config_flags(fn: Any) -> Any:
     own = [
         inspect.Parameter(
             "problem", inspect.Parameter.KEYWORD_ONLY, annotation=str | None,
-            default=typer.Argument(
-                None, help="Problem id: tsp, cvrp, sdvrp, op-const, op-unif, op-dist, pctsp, spctsp. [default: tsp]"
-            ),
+            default=typer.Argument(None, help=f"Problem id: {', '.join(PROBLEMS)}. [default: tsp]"),
         ),
         inspect.Parameter(
             "sizes", inspect.Parameter.KEYWORD_ONLY, annotation=str | None,
@@ -192,7 +196,15 @@ def with_config_flags(fn: Any) -> Any:
         ("out", Path, typer.Option(Path("runs/latest"), help="Folder of the run.")),
         ("resume", bool, typer.Option(False, "--resume", help="Go on with the run in --out as if never stopped.")),
         ("warm_start", str | None, typer.Option(None, help="Start from this model (file or shipped name).")),
-        ("reference", Path | None, typer.Option(None, help="Costs (.npz) of the validation set, to report gaps.")),
+        (
+            "reference",
+            Path | None,
+            typer.Option(
+                None,
+                help="Costs (.npz) of the validation set, to report gaps; "
+                "for several sizes, arrays named such as tsp20 and tsp50.",
+            ),
+        ),
         ("device", str, typer.Option("auto", help="cpu, cuda, or auto.")),
         ("deterministic", bool, typer.Option(False, "--deterministic", help="Bitwise repeatable on a GPU, slower.")),
         ("quiet", bool, typer.Option(False, "--quiet", help="No live line.")),

@@ -1,4 +1,4 @@
-"""What a CPU does column by column to a piece of rows, in numba: sums for batch normalisation, and its gradient.
+"""What a CPU does column by column to a piece of rows, in numba: normalisation, its sums and its gradient, and relu.
 
 One call each, and without Python's lock: threads that take turns at many small library calls wait for one another.
 All arrays are flat, [rows, width] where nothing else is said; the width is a multiple of sixteen, a vector.
@@ -12,9 +12,11 @@ from numba import njit
 from routelearn.policies.cpu_vectors import (
     LANES,
     add,
+    divide,
     load,
     maximum,
     multiply_add,
+    root,
     splat,
     store,
     subtract,
@@ -46,6 +48,40 @@ def add_moments(rows, width, x, y, out):
         store(out, c, rough)
         store(out, width + c, plain)
         store(out, 2 * width + c, squares)
+
+
+@njit(cache=True, nogil=True)
+def add_normal(batch, nodes, width, x, y, weight, bias, eps):
+    """y = the normalisation of x + y over the nodes of each instance, times weight plus bias; [batch, nodes, width]."""
+    zero, share = splat(np.float32(0)), splat(np.float32(1) / np.float32(nodes))
+    least, one = splat(np.float32(eps)), splat(np.float32(1))
+    for b in range(batch):
+        for c in range(0, width, LANES):
+            low, high = b * nodes * width + c, (b + 1) * nodes * width
+            total = zero
+            for at in range(low, high, width):
+                value = add(load(x, at), load(y, at))
+                store(y, at, value)
+                total = add(total, value)
+            mean = multiply_add(total, share, zero)
+            squares = zero
+            for at in range(low, high, width):
+                away = subtract(load(y, at), mean)
+                squares = multiply_add(away, away, squares)
+            deviation = root(multiply_add(squares, share, least))
+            factor = multiply_add(load(weight, c), divide(one, deviation), zero)
+            offset = load(bias, c)
+            for at in range(low, high, width):
+                store(y, at, multiply_add(subtract(load(y, at), mean), factor, offset))
+
+
+@njit(cache=True, nogil=True)
+def add_scaled(rows, width, x, y, factor, offset):
+    """y = (x + y) factor + offset, column by column."""
+    for row in range(0, rows * width, width):
+        for c in range(0, width, LANES):
+            value = add(load(x, row + c), load(y, row + c))
+            store(y, row + c, multiply_add(value, load(factor, c), load(offset, c)))
 
 
 @njit(cache=True, nogil=True)

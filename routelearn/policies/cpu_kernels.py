@@ -86,8 +86,13 @@ def usable(cache: Cache, solutions: int) -> bool:
         and cache.keys.shape[1] <= MOST_HEADS
         and not torch.is_grad_enabled()
         and not torch.compiler.is_compiling()
-        and (_loaded or solutions >= WORTH)
+        and worth(solutions)
     )
+
+
+def worth(count: int) -> bool:
+    """Whether compiled code pays for so many solutions (or instances): it is loaded already, or they are enough."""
+    return _loaded or count >= WORTH
 
 
 def logits(cache: Cache, clip: float, seen: Seen) -> Tensor:

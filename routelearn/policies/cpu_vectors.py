@@ -125,6 +125,17 @@ def divide(typing: Any, a: Any, b: Any) -> Any:
 
 
 @intrinsic
+def root(typing: Any, a: Any) -> Any:
+    """The square root."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        kind = ir.FunctionType(_FLOATS, [_FLOATS])
+        return builder.call(builder.module.declare_intrinsic(f"llvm.sqrt.v{LANES}f32", fnty=kind), values)
+
+    return vector(vector), generate
+
+
+@intrinsic
 def maximum(typing: Any, a: Any, b: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         return builder.select(builder.fcmp_ordered(">", *values), *values)

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from routelearn.errors import InputError
-from routelearn.policies import cpu_encoder, encoder_kernels
+from routelearn.policies import cpu_encoder, cpu_inference, encoder_kernels
 
 
 class BatchNorm(nn.BatchNorm1d):
@@ -21,6 +21,8 @@ class BatchNorm(nn.BatchNorm1d):
 
 class InstanceNorm(nn.Module):
     """Statistics per instance over its nodes: the same at every size, in training and evaluation alike."""
+
+    by_instance = True
 
     def __init__(self, width: int, eps: float = 1e-5):
         super().__init__()
@@ -61,6 +63,8 @@ class AttentionLayer(nn.Module):
         """h [B, N, D]; adjacent [B, 1, N, N] bool limits who may send to whom (eq. 11)."""
         if adjacent is None and cpu_encoder.usable(h, self):
             return cpu_encoder.layer_forward(self, h)
+        if adjacent is None and cpu_inference.usable(h, self):
+            return cpu_inference.layer_forward(self, h)
         batch, nodes, width = h.shape
         qkv = self.qkv(h)
         if adjacent is None and encoder_kernels.attends(qkv, self.heads):

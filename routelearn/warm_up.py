@@ -6,10 +6,11 @@ import time
 
 
 def warm_up() -> None:
-    """The compiled step of the policy and the local search; cached on disk, so later calls are quick."""
+    """The policy's encoder and step and the local search; cached on disk, so later calls are quick."""
     from routelearn import improve
-    from routelearn.policies import cpu_kernels
+    from routelearn.policies import cpu_inference, cpu_kernels
 
+    cpu_inference.warm_up()
     cpu_kernels.warm_up()
     improve.warm_up()
 

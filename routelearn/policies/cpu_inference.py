@@ -13,11 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from routelearn.policies import cpu_kernels
 from routelearn.policies.cpu_shares import in_threads, pieces
 
 ROWS = 1600  # of a piece, at most (or one instance)
 HEAD = 16  # columns of a head, a vector of the compiled attention
+WORTH = 16  # instances from which loading compiled code pays
 
 
 def usable(h: Tensor, layer: Any) -> bool:
@@ -31,7 +31,7 @@ def usable(h: Tensor, layer: Any) -> bool:
         and h.shape[2] == HEAD * layer.heads
         and layer.expand.out_features % HEAD == 0
         and layer.qkv.weight.dtype == torch.float32
-        and cpu_kernels.worth(h.shape[0])
+        and h.shape[0] >= WORTH
         and all(_known(norm) for norm in (layer.norm_attention, layer.norm_feed_forward))
     )
 
@@ -92,3 +92,12 @@ def layer_forward(layer: Any, h: Tensor) -> Tensor:
 
 def _flat(tensor: Tensor) -> np.ndarray:
     return tensor.view(-1).numpy()
+
+
+@torch.no_grad()
+def warm_up() -> None:
+    """Compile or load now."""
+    from routelearn.policies.layers import AttentionLayer
+
+    for norm in ("batch", "instance"):
+        AttentionLayer(HEAD, 1, HEAD, norm).eval()(torch.zeros(WORTH, 2, HEAD))

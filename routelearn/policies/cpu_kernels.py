@@ -86,13 +86,8 @@ def usable(cache: Cache, solutions: int) -> bool:
         and cache.keys.shape[1] <= MOST_HEADS
         and not torch.is_grad_enabled()
         and not torch.compiler.is_compiling()
-        and worth(solutions)
+        and (_loaded or solutions >= WORTH)
     )
-
-
-def worth(count: int) -> bool:
-    """Whether compiled code pays for so many solutions (or instances): it is loaded already, or they are enough."""
-    return _loaded or count >= WORTH
 
 
 def logits(cache: Cache, clip: float, seen: Seen) -> Tensor:

@@ -24,11 +24,11 @@ def layer_of(norm, heads=2, hidden=48):
 
 
 @pytest.mark.parametrize("norm", ["batch", "instance"])
-@pytest.mark.parametrize(("batch", "nodes"), [(1, 2), (17, 5), (40, 16), (33, 101), (2, 1700)])
+@pytest.mark.parametrize(("batch", "nodes"), [(16, 2), (17, 5), (40, 16), (33, 101), (16, 1700)])
 def test_the_compiled_layer_is_the_librarys(norm, batch, nodes):
     layer = layer_of(norm)
     h = torch.randn(batch, nodes, 32)
-    with torch.no_grad(), mock.patch.object(cpu_inference.cpu_kernels, "_loaded", True):
+    with torch.no_grad():
         assert cpu_inference.usable(h, layer)
         compiled = layer(h)
         with mock.patch.object(cpu_inference, "usable", return_value=False):
@@ -70,4 +70,5 @@ def test_where_it_does_not_apply_the_library_does_it():
         assert not cpu_inference.usable(h, layer_of("batch").train())
         assert not cpu_inference.usable(h, layer_of("instance", heads=1))
         assert not cpu_inference.usable(h.double(), layer_of("instance"))
+        assert not cpu_inference.usable(h[:15], layer_of("instance")), "too few to load anything for"
     assert not cpu_inference.usable(h, layer_of("instance")), "gradients are wanted"

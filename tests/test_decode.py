@@ -10,7 +10,18 @@ import torch
 
 from routelearn import decode as decoding
 from routelearn import policies
-from routelearn.decode import Strategy, augmented, beam_search, cut, decode, first_nodes, parse, row_bytes, symmetry
+from routelearn.decode import (
+    Repeated,
+    Strategy,
+    augmented,
+    beam_search,
+    cut,
+    decode,
+    first_nodes,
+    parse,
+    row_bytes,
+    symmetry,
+)
 from routelearn.errors import InputError
 from routelearn.policies.attention import AttentionPolicy
 from routelearn.policies.base import shape_of
@@ -252,6 +263,15 @@ def test_the_same_seed_gives_the_same_answer_and_another_seed_another(text):
     answers = [decode(problem, policy, x, text, seed=seed) for seed in (5, 5, 6)]
     assert torch.equal(answers[0].tour, answers[1].tour)
     assert not same(problem, answers[0], answers[2])
+
+
+def test_a_strategy_again_and_again_turns_instances_by_its_own_seed():
+    problem, policy, x = prepared("tsp", batch=6, n=9)
+    strategy = parse("augment:12")
+    for seed in (0, 5):
+        again = Repeated(problem, policy, x, strategy, seed=seed)(x)
+        assert torch.equal(again.cost, decode(problem, policy, x, strategy, seed=seed).cost)
+    assert not torch.equal(again.cost, Repeated(problem, policy, x, strategy, seed=0)(x).cost)
 
 
 def test_decoding_leaves_the_random_state_as_it_was():

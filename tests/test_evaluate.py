@@ -11,10 +11,10 @@ import torch
 
 from routelearn import evaluate as evaluation
 from routelearn import policies
-from routelearn.commands.evaluate import paired_gap, read_costs
+from routelearn.commands.evaluate import paired_gap, read_costs, write_costs
 from routelearn.data import generate, npz, read_instances
 from routelearn.errors import InputError
-from routelearn.evaluate import Evaluation, evaluate
+from routelearn.evaluate import Evaluation, evaluate, fingerprints
 from routelearn.policies.base import shape_of
 from routelearn.problems import NumpyRng, get
 from routelearn.problems.base import take, to_single
@@ -220,6 +220,43 @@ def test_files_that_hold_no_costs_are_refused(tmp_path):
     np.savez(path, costs=np.array([{}], dtype=object))
     with pytest.raises(InputError, match=r"r\.npz"):
         read_costs(path, "tsp", 20)
+
+
+def test_costs_are_refused_for_instances_they_are_not_of(tmp_path):
+    path, x = tmp_path / "r.npz", generate("tsp", 8, count=6)
+    write_costs(path, "tsp", 8, [1.0] * 6, x)
+    assert len(read_costs(path, "tsp", 8, 6, instances=x)) == 6
+    assert len(read_costs(path, "tsp", 8, 2, instances=take(x, slice(2)))) == 6, "the first instances of the set"
+    with pytest.raises(InputError, match=r"costs of tsp, n = 8; give those of cvrp, n = 7"):
+        read_costs(path, "cvrp", 7, 6, instances=generate("cvrp", 7, count=6))
+    with pytest.raises(InputError, match=r"costs of another set \(instance 0 is not the same\)"):
+        read_costs(path, "tsp", 8, 6, instances=generate("tsp", 8, count=6, seed=1))
+    moved = x._replace(xy=x.xy.clone())
+    moved.xy[3, 0, 0] += 1e-3
+    with pytest.raises(InputError, match="instance 3"):
+        read_costs(path, "tsp", 8, 6, instances=moved)
+
+
+def test_costs_without_marks_are_taken_at_their_word(tmp_path):
+    np.savez(tmp_path / "r.npz", costs=np.ones(6))
+    assert len(read_costs(tmp_path / "r.npz", "tsp", 8, 6, instances=generate("tsp", 8, count=6))) == 6
+
+
+def test_several_sizes_need_an_array_each(tmp_path):
+    path = tmp_path / "r.npz"
+    np.savez(path, tsp20=[3, 4], tsp50=[5, 6])
+    assert read_costs(path, "tsp", 50, several=True).tolist() == [5, 6]
+    np.savez(path, costs=[3, 4])
+    with pytest.raises(InputError, match="no array `tsp20`, and several sizes need one each; it holds costs"):
+        read_costs(path, "tsp", 20, several=True)
+
+
+@pytest.mark.parametrize("name", ["tsp", "cvrp", "spctsp"])
+def test_an_instance_has_one_fingerprint_in_any_precision(name):
+    x = generate(name, 9, count=5)
+    doubled = type(x)(*(f.double() if f is not None and f.is_floating_point() else f for f in x))
+    assert fingerprints(x).tolist() == fingerprints(doubled).tolist()
+    assert len(set(fingerprints(x).tolist())) == 5
 
 
 # --------------------------------------------------------------------------------------------------- sets

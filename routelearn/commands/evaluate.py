@@ -8,25 +8,31 @@ from typing import Any
 
 import typer
 
+# Which options each way of solving reads; giving one of the other is an error, not silence.
+FOR_MODEL, FOR_SOLVER = ("model", "decode", "device", "precision"), ("seconds", "engine", "store")
+
 
 def evaluate(
     data: Path = typer.Argument(help="Instances: .npz of ours, or .pkl of the paper's authors (then give --problem)."),
     model: str | None = typer.Option(None, help="Model file, or the name of a shipped one. [default: the shipped one]"),
-    decode: str = typer.Option(
-        "greedy",
-        help="greedy, sample:1280, sample:1280@0.8, multistart:50, augment:8, beam:10, +improve; join by +.",
+    decode: str | None = typer.Option(
+        None,
+        help="For a model: greedy, sample:1280, sample:1280@0.8, multistart:50, augment:8, beam:10, +improve; "
+        "join by +. [default: greedy]",
     ),
     solver: str | None = typer.Option(None, help="A classical solver instead of a model; see `routelearn solvers`."),
-    seconds: float = typer.Option(1.0, help="Seconds an instance for a solver."),
+    seconds: float | None = typer.Option(None, help="For a solver: seconds an instance. [default: 1]"),
     problem: str | None = typer.Option(None, help="Problem id, where the file does not say."),
     limit: int | None = typer.Option(None, help="Only the first instances."),
-    reference: Path | None = typer.Option(None, help="Costs (.npz) to report the paired gap to."),
+    reference: Path | None = typer.Option(None, help="Costs (.npz) of the same instances, to report the paired gap."),
     json_out: Path | None = typer.Option(None, "--json", help="Write the result, with every cost, there."),
     costs_out: Path | None = typer.Option(None, "--costs", help="Write the costs there (.npz), to be a --reference."),
-    seed: int = typer.Option(0, help="Seed of sampling."),
-    device: str = typer.Option("auto", help="cpu, cuda, or auto."),
-    precision: str = typer.Option("float32", help="float32, bfloat16, or auto (bfloat16 on a GPU)."),
-    engine: str = typer.Option("local", help="For a solver: local, or ray for a cluster."),
+    seed: int = typer.Option(0, help="Seed of sampling, or of the solver."),
+    device: str | None = typer.Option(None, help="For a model: cpu, cuda, or auto. [default: auto]"),
+    precision: str | None = typer.Option(
+        None, help="For a model: float32, bfloat16, or auto (bfloat16 on a GPU). [default: float32]"
+    ),
+    engine: str | None = typer.Option(None, help="For a solver: local, or ray for a cluster. [default: local]"),
     store: Path | None = typer.Option(None, help="For a solver: keep results as they come, to resume later."),
 ) -> None:
     """Solve every instance, check every solution, and report mean cost, standard error, time and gap."""
@@ -34,6 +40,16 @@ def evaluate(
     from routelearn.data import read_instances
     from routelearn.errors import InputError
 
+    given = {
+        "model": model, "decode": decode, "device": device, "precision": precision,
+        "seconds": seconds, "engine": engine, "store": store,
+    }  # fmt: skip
+    for name in FOR_SOLVER if solver is None else FOR_MODEL:
+        if given[name] is not None:
+            what = (
+                "a model; it is for a solver, so give --solver" if solver is None else "a solver; leave one of them out"
+            )
+            raise InputError(f"--{name} has no meaning for {what}")
     if not 0 <= seed < 2**63:
         raise InputError(f"seed {seed}; it must lie between 0 and 2^63 - 1")
     for file in (json_out, costs_out):  # before the work, not after it
@@ -44,11 +60,11 @@ def evaluate(
     count, nodes = x.xy.shape[:2]
     known = None
     if reference is not None:
-        known = read_costs(reference, name, nodes - 1 if chosen.has_depot else nodes, count)
+        known = read_costs(reference, name, nodes - 1 if chosen.has_depot else nodes, count, instances=x)
     if solver is not None:
-        result = run_solver(chosen, x, solver, seconds, seed, engine, store)
+        result = run_solver(chosen, x, solver, 1.0 if seconds is None else seconds, seed, engine or "local", store)
     else:
-        result = run_policy(chosen, x, model, decode, seed, device, precision)
+        result = run_policy(chosen, x, model, decode or "greedy", seed, device or "auto", precision or "float32")
     typer.echo(f"{data.name}: {count} instances of {name}, {result['nodes']} nodes, {result['decode']}")
     typer.echo(f"mean cost {result['mean_cost']:.5f} +- {result['standard_error']:.5f} (standard error)")
     typer.echo(f"infeasible {result['infeasible']}; {result['seconds']:.2f} s on {result['device']}")
@@ -60,10 +76,7 @@ def evaluate(
         plain = [None if cost != cost else cost for cost in result["costs"]]  # JSON has no NaN
         json_out.write_text(json.dumps({**result, "costs": plain}) + "\n")
     if costs_out is not None:
-        import numpy as np
-
-        with costs_out.open("wb") as target:  # an open file, because savez would append a suffix to a bare name
-            np.savez_compressed(target, costs=np.array(result["costs"]))
+        write_costs(costs_out, name, result["customers"], result["costs"], x)
     if result["infeasible"]:
         raise typer.Exit(1)
 
@@ -155,21 +168,62 @@ def paired_gap(costs: list[float], known: Any) -> tuple[float, float]:
     return float(difference.mean()), float(error)
 
 
-def read_costs(path: Path, problem: str, n: int, count: int = 1) -> Any:
-    """At least `count` costs from an .npz: its array `costs`, or the one named by problem and size, or the only one."""
+def write_costs(path: Path, problem: str, n: int, costs: list[float], x: Any) -> None:
+    """The costs [B] with marks of what they are costs of, so that `read_costs` can refuse another set."""
+    import numpy as np
+
+    from routelearn.evaluate import fingerprints
+
+    with path.open("wb") as target:  # an open file, because savez would append a suffix to a bare name
+        np.savez_compressed(target, costs=np.array(costs), problem=problem, n=n, instances=fingerprints(x))
+
+
+def read_costs(
+    path: Path, problem: str, n: int, count: int = 1, *, instances: Any = None, several: bool = False
+) -> Any:
+    """At least `count` costs from an .npz: its array `costs`, or the one named by problem and size, or the only one.
+
+    Where the file is marked (`write_costs`), it must be of this problem and size, and of these `instances`. With
+    `several` sizes to read, each needs an array of its own name.
+    """
     import numpy as np
 
     from routelearn.data.files import read_bytes
     from routelearn.data.npz import arrays_of
     from routelearn.errors import InputError
 
-    arrays = arrays_of(read_bytes(path), str(path))
-    for key in ("costs", f"{problem}{n}", next(iter(arrays)) if len(arrays) == 1 else ""):
+    arrays, own = arrays_of(read_bytes(path), str(path)), f"{problem}{n}"
+    for key in (own,) if several else ("costs", own, next(iter(arrays)) if len(arrays) == 1 else ""):
         if key in arrays and arrays[key].ndim == 1 and arrays[key].dtype.kind in "fiu":
             costs = arrays[key].astype(np.float64)
             if not np.isfinite(costs).all() or not costs.any():
                 raise InputError(f"{path}: `{key}` holds costs that are no finite numbers, or only 0")
             if len(costs) < count:
                 raise InputError(f"{path}: {len(costs)} costs for {count} instances; give one for each")
+            if key == "costs":
+                _check_marks(path, arrays, problem, n, instances)
             return costs
-    raise InputError(f"{path}: no array `costs` or `{problem}{n}`; it holds {', '.join(arrays) or 'nothing'}")
+    wanted = f"`{own}`, and several sizes need one each" if several else f"`costs` or `{own}`"
+    raise InputError(f"{path}: no array {wanted}; it holds {', '.join(arrays) or 'nothing'}")
+
+
+def _check_marks(path: Path, arrays: dict[str, Any], problem: str, n: int, instances: Any) -> None:
+    """Refuse costs that say they are of another problem, size or set; a file without marks passes."""
+    import numpy as np
+
+    from routelearn.errors import InputError
+    from routelearn.evaluate import fingerprints
+
+    if not {"problem", "n", "instances"} <= set(arrays):
+        return
+    of, size, marks = str(arrays["problem"]), str(arrays["n"]), arrays["instances"]
+    if (of, size) != (problem, str(n)):
+        raise InputError(f"{path}: costs of {of}, n = {size}; give those of {problem}, n = {n}")
+    if instances is not None:
+        rows = min(len(instances.xy), marks.size)
+        differs = marks.reshape(-1)[:rows] != fingerprints(instances)[:rows]
+        if differs.any():
+            raise InputError(
+                f"{path}: costs of another set (instance {int(np.argmax(differs))} is not the same); "
+                "`evaluate --costs` writes those of this one"
+            )

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import typer
 
-from routelearn.commands.solve import check_target, deliver, show_event
+from routelearn.commands.solve import check_has_depot, check_target, deliver, show_event
 
 
 def improve(
     solution: Path = typer.Argument(help="Solution to start from: .json or .csv as `solve` writes them, or a .sol."),
     stops: str | None = typer.Option(None, help="File of the stops. [default: the source that a .json names]"),
-    matrix: Path | None = typer.Option(None, help="File of distances or times that count instead."),
+    matrix: Path | None = typer.Option(None, help="File of distances or times. [default: the one that a .json names]"),
     problem: str | None = typer.Option(None, help="Problem id. [default: the solution's, or inferred]"),
     capacity: str | None = typer.Option(None, help="Capacity of a vehicle. [default: the solution's]"),
     max_length: float | None = typer.Option(None, help="Longest route allowed. [default: the solution's]"),
@@ -21,22 +23,21 @@ def improve(
     out: str | None = typer.Option(None, help="Write .json, .geojson, .csv or .sol; - prints JSON."),
     plot: Path | None = typer.Option(None, help="Draw .png, .svg, .pdf or an interactive .html."),
     watch: bool = typer.Option(False, "--watch", help="Show the cost falling while the search runs."),
-    rounded: bool = typer.Option(True, help="Lengths of a .tsp or .vrp rounded as these libraries define."),
+    rounded: bool | None = typer.Option(
+        None, "--rounded/--no-rounded", help="Lengths of a .tsp or .vrp as these libraries round. [default: as solved]"
+    ),
     threads: int | None = typer.Option(None, min=1, help="Searches at once. [default: the processors, 4 at most]"),
     seed: int = typer.Option(0, help="Seed of the search."),
 ) -> None:
     """Improve a solution by local search; it never gets worse."""
-    from routelearn.data import read_stops, to_instance
+    from routelearn.data import read_stops, solution_of, to_instance
     from routelearn.errors import InputError
     from routelearn.solving import solve_stops
-    from routelearn.solving.resume import read_routes, to_tour
+    from routelearn.solving.resume import read_routes, remeasured, to_tour
 
     routes, said = read_routes(solution)
-    source = stops if stops is not None else said.get("source")
-    if not isinstance(source, str) or (stops is None and not Path(source).is_file()):
-        raise InputError(f"{solution}: does not say where its stops are; give --stops")
-    check_target(out, plot, 1)
-    found = read_stops(source, matrix=matrix, rounded=rounded)
+    source, lengths = sources(solution, said, stops, None if matrix is None else str(matrix))
+    found = read_stops(source, matrix=lengths, rounded=said.get("rounded") is not False if rounded is None else rounded)
     if len(found) != 1:
         raise InputError(f"{source}: {len(found)} sets of stops for one solution; give the file of its stops")
     named = problem if problem is not None else said.get("problem")
@@ -49,13 +50,38 @@ def improve(
     if named is not None and not isinstance(named, str):
         raise InputError(f"{solution}: 'problem' must be the id of a problem")
     converted = to_instance(found[0], named, **values)  # type: ignore[arg-type]
+    check_target(out, plot, found)
+    check_has_depot(out, [converted.problem])
     if converted.problem.reveals_on_visit:
         raise InputError(
             f"{converted.problem.name}: a visit's prize is only known after it, so no finished tour can be improved"
         )
     tour = to_tour(routes, converted, str(solution), numbered=bool(said.get("numbered")))
+    differs = remeasured(said, solution_of(converted, found[0], tour[0, 0]))
+    if differs is not None and all(option is None for option in (stops, matrix, rounded, problem)):
+        raise InputError(f"{solution}: {differs}; if they were changed, name them with --stops or --matrix")
     better = solve_stops(
         found[0], problem=named, **values, seconds=seconds, seed=seed, threads=threads, given=tour, policy=False,  # type: ignore[arg-type]
         watch=show_event if watch else None,
     )  # fmt: skip
+    if differs is not None:  # the user measures by other stops or lengths: that is a new start, and is said
+        better = replace(better, notes=(*better.notes, f"{solution}: {differs}"))
     deliver(better, out, plot)
+
+
+def sources(solution: Path, said: dict[str, Any], stops: str | None, matrix: str | None) -> tuple[str | None, Any]:
+    """(file of the stops, file of their lengths): the options, else what the solution was measured by."""
+    from routelearn.data.reading import is_there
+    from routelearn.errors import InputError
+
+    lengths = matrix if matrix is not None else said.get("matrix")
+    if matrix is None and lengths is not None and not (isinstance(lengths, str) and Path(lengths).is_file()):
+        raise InputError(f"{solution}: was measured by the matrix {lengths!r}, which is no file here; give --matrix")
+    source = stops if stops is not None else said.get("source")
+    if stops is None and source is not None and source == said.get("matrix"):
+        return None, lengths  # there never was more than the matrix
+    if not isinstance(source, str):
+        raise InputError(f"{solution}: does not say where its stops are; give --stops")
+    if stops is None and not is_there(source):
+        raise InputError(f"{solution}: its stops are from {source!r}, which is no file here; give --stops")
+    return source, lengths

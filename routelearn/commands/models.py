@@ -8,13 +8,17 @@ import typer
 def models() -> None:
     """List the trained models that ship with the package, with what was measured of them."""
     from rich.console import Console
+    from rich.measure import Measurement
     from rich.table import Table
 
     from routelearn.models import shipped
 
-    table = Table(box=None, header_style="bold")
-    for column in ("model", "problem", "trained on", "n", "greedy", "best", "by", "MB", "GPU minutes"):
-        table.add_column(column, justify="left" if column in ("model", "problem", "by", "trained on") else "right")
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1, 0, 0))
+    words = ("model", "problem", "sizes", "by")
+    for column in ("model", "problem", "sizes", "n", "greedy", "best", "by", "MB", "min"):
+        table.add_column(
+            column, justify="left" if column in words else "right", no_wrap=column != "by", overflow="fold"
+        )
     found = shipped()
     for name, entry in found.items():
         card = entry["card"]
@@ -24,7 +28,7 @@ def models() -> None:
             table.add_row(
                 name if first else "",
                 entry["problem"] if first else "",
-                ", ".join(map(str, card.get("sizes", []))) if first else "",
+                ",".join(map(str, card.get("sizes", []))) if first else "",
                 size,
                 f"{row['greedy']:.4f}" if "greedy" in row else "",
                 f"{row['best']:.4f}" if "best" in row else "",
@@ -32,6 +36,13 @@ def models() -> None:
                 f"{entry['megabytes']:.1f}" if first else "",
                 f"{card.get('minutes', 0):.1f}" if first else "",
             )
-    Console().print(table if found else "no trained model ships with this version")
+    console = Console()
+    if not console.is_terminal:  # a pipe has no width that anything would have to fit into
+        wide = console.options.update(max_width=1_000)
+        console = Console(width=max(console.width, Measurement.get(console, wide, table).maximum))
+    console.print(table if found else "no trained model ships with this version")
     if found:
-        typer.echo("Costs are means over the paper's test instances; prizes count as negative cost.")
+        typer.echo(
+            "Costs are means over the paper's test instances; prizes count as negative cost.\n"
+            "The sizes are those trained on, min the minutes that it took on one GPU."
+        )

@@ -24,6 +24,12 @@ READS = {
     "figure6": ("limit", "sizes", *TRAINING),
     "figure7": ("seed",),
 }
+# Of these, what only training reads: a figure shows runs as they were made, the table only those made as asked.
+WITH_TRAIN = {
+    "table-ablations": ("minutes",),
+    "figure3": ("limit", "instances", "full", "minutes"),
+    "figure6": ("limit", "instances", "full", "minutes"),
+}
 
 
 def reproduce(
@@ -36,7 +42,7 @@ def reproduce(
         None, "--paper-limits", help="The paper's time limits instead of 0.3 s an instance: days on two cores."
     ),
     problems: str | None = typer.Option(None, help="table1: only these, such as tsp,cvrp."),
-    sizes: str | None = typer.Option(None, help="Only these sizes, such as 20,50. [training: 20]"),
+    sizes: str | None = typer.Option(None, help="Only these sizes, such as 20,50. [default: all; training: 20]"),
     samples: int | None = typer.Option(None, help="Rollouts of AM (sampling). [default: 320 on a CPU, 1280 on a GPU]"),
     model: list[Path] | None = typer.Option(None, help="A model file to use before those that ship; may be repeated."),
     engine: str | None = typer.Option(None, help="local, or ray for a cluster."),
@@ -44,7 +50,7 @@ def reproduce(
     instances: int | None = typer.Option(None, help="Training: instances a run. [default: 6400000]"),
     full: bool | None = typer.Option(None, "--full", help="Training: the paper's 128000000 instances a run."),
     minutes: float | None = typer.Option(None, help="Training: stop after so long; the same command goes on later."),
-    seeds: str | None = typer.Option(None, help="Training: only this seed, such as 1234. [default: 1234,1235]"),
+    seeds: str | None = typer.Option(None, help="Training runs of this seed only, such as 1234. [default: 1234,1235]"),
     seed: int | None = typer.Option(None, help="Seed of solvers and sampling. [default: 1234]"),
 ) -> None:
     """Make a table (text, Markdown, CSV, LaTeX) or the figures (PNG, SVG) of the paper again.
@@ -53,6 +59,8 @@ def reproduce(
     (a solver, a model) is listed with the reason. table-ablations, figure3 and figure6 show training runs: those in
     --out, else those kept in docs/runs; --train makes the missing ones, for which you want a GPU.
     """
+    from routelearn.commands.train import parse_numbers
+
     if target not in READS:
         raise InputError(f"unknown target {target!r}; the choices are {', '.join(READS)}")
     given: dict[str, Any] = {
@@ -65,9 +73,11 @@ def reproduce(
         if name not in READS[target]:
             readers = ", ".join(other for other in READS if name in READS[other])
             raise InputError(f"--{name.replace('_', '-')} has no meaning for {target}; it is for {readers}")
+        if name in WITH_TRAIN.get(target, ()) and "train" not in given:
+            raise InputError(f"--{name} has no meaning for {target} without training; give --train, or leave it out")
     for name in ("sizes", "seeds"):
         if name in given:
-            given[name] = numbers(name, given[name])
+            given[name] = parse_numbers(given[name], name)
     if "model" in given:
         given["model_files"] = tuple(given.pop("model"))
     if "train" in READS[target]:
@@ -76,13 +86,6 @@ def reproduce(
         figures(out, () if target == "figures" else (target,), given)
     else:
         tables(target, out, given)
-
-
-def numbers(name: str, text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise InputError(f"{name} are {text!r}; they must be whole numbers joined by commas, such as 20,50") from None
 
 
 @contextlib.contextmanager
@@ -146,7 +149,8 @@ def runs(target: str, out: Path, given: dict[str, Any]) -> None:
         if missing:
             typer.echo(f"the time is up: {len(missing)} of {len(wanted)} runs are not done; run this again", err=True)
     if target != "table-ablations":
-        figures(out, (target,), {})
+        sizes = {"rate_sizes": options.sizes} if "sizes" in given else {}
+        figures(out, (target,), {"run_seeds": options.seeds, **sizes})
         return
     paths = table_ablations(out, options, watch=bar)
     typer.echo(paths[0].read_text(encoding="utf-8"))

@@ -64,8 +64,8 @@ def serve(
             raise
         raise InputError(f"the service needs {error.name}; pip install 'routelearn[serve]'") from None
 
+    from routelearn.processors import usable_processors
     from routelearn.serve.limits import Limits
-    from routelearn.solving.anytime import cores
 
     token = os.environ.get(TOKEN)
     if token == "":
@@ -78,7 +78,7 @@ def serve(
     if given and engine is Engine.local:
         raise InputError(f"--{next(iter(given)).replace('_', '-')} is for --engine ray; leave it out, or add that")
     limits = Limits(body_kilobytes, nodes, instances, seconds, rollouts, think_nodes, queue, in_flight)
-    processors = cores() if engine is Engine.local else replica_cpus or 1
+    processors = usable_processors() if engine is Engine.local else replica_cpus or 1
     workers = {"construct": constructors or processors, "short": short_workers, "long": long_workers or processors}
     if engine is Engine.ray:
         from routelearn.serve import ray_engine

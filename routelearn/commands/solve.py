@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 if TYPE_CHECKING:
+    from routelearn.data.stops import Stops
+    from routelearn.problems import Problem
     from routelearn.solution import Solution
     from routelearn.solving import Event
 
@@ -37,23 +41,26 @@ def solve(
     from routelearn.solving import solve_stops
 
     found = read_stops(stops, matrix=matrix, rounded=rounded)
-    check_target(out, plot, len(found))
-    for one in found[1:]:  # a bad file among many is told before the first is solved
-        to_instance(one, problem, capacity, max_length, min_prize)
-    for one in found:
+    check_target(out, plot, found)
+    if len(found) > 1 or str(out).lower().endswith(".sol"):  # what is wrong with one is told before the first is solved
+        problems = [to_instance(one, problem, capacity, max_length, min_prize).problem for one in found]
+        check_has_depot(out, problems)
+    names = answer_names([one.source for one in found]) if len(found) > 1 else [None]
+    for one, name in zip(found, names, strict=True):
         solution = solve_stops(
             one, problem=problem, capacity=capacity, max_length=max_length, min_prize=min_prize, seconds=seconds,
             seed=seed, policy=policy, model=model, threads=threads, watch=show_event if watch else None,
         )  # fmt: skip
-        deliver(solution, out, plot, many=len(found) > 1)
+        deliver(solution, out, plot, name)
 
 
-def check_target(out: str | None, plot: Path | None, count: int) -> None:
-    """Wrong names are told before the search, not after it."""
+def check_target(out: str | None, plot: Path | None, found: Sequence[Stops]) -> None:
+    """What cannot be written is told before the search, not after it."""
     from routelearn.data.solutions import WRITERS
     from routelearn.errors import InputError
     from routelearn.solution import PICTURES
 
+    count = len(found)
     for name, path, choices in (
         ("--out", None if out in (None, "-") else out, tuple(f".{kind}" for kind in WRITERS)),
         ("--plot", None if plot is None else str(plot), PICTURES),
@@ -65,23 +72,78 @@ def check_target(out: str | None, plot: Path | None, count: int) -> None:
             raise InputError(f"{name} {path}: {count} sets of stops need a folder, not a file")
         if count == 1 and suffix not in choices:
             raise InputError(f"{name} {path}: the file must end in {', '.join(choices)}")
-        folder = Path(path) if count > 1 else Path(path).parent
-        if count > 1:
-            folder.mkdir(parents=True, exist_ok=True)
-        elif not folder.is_dir():
-            raise InputError(f"{name} {path}: there is no folder {folder}")
+        if suffix == ".geojson" and found[0].latlon is None:
+            raise InputError(f"{name} {path}: {found[0].source} has no lat and lon; choose .json or .csv")
+        try_writing(f"{name} {path}", Path(path), folder=count > 1)
 
 
-def deliver(solution: Solution, out: str | None, plot: Path | None, *, many: bool = False) -> None:
-    """Show the solution and write what was asked for."""
-    import re
+def check_has_depot(out: str | None, problems: Sequence[Problem]) -> None:
+    """As `check_target`, once the problem is known."""
+    from routelearn.errors import InputError
 
-    name = re.sub(r"[^\w.-]+", "_", Path(solution.source).name)
-    report(solution, brief=many, to_stderr=out == "-")
+    if str(out).lower().endswith(".sol") and not all(problem.has_depot for problem in problems):
+        raise InputError(f"--out {out}: a .sol holds routes from a depot, not a tour without one; choose .json or .csv")
+
+
+def try_writing(what: str, path: Path, *, folder: bool) -> None:
+    """Refuse a place where nothing can be written; a file that was not there is not left there."""
+    import tempfile
+
+    from routelearn.errors import InputError
+
+    try:
+        if folder:
+            path.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=path).close()
+        elif path.is_dir():
+            raise InputError(f"{what}: is a folder; the name of a file is needed")
+        elif not path.parent.is_dir():
+            raise InputError(f"{what}: there is no folder {path.parent}")
+        elif not path.exists():
+            path.open("xb").close()
+            path.unlink()
+        elif path.is_file():  # not a pipe: opening one waits for its reader
+            path.open("ab").close()
+    except OSError as error:
+        raise InputError(f"{what}: cannot be written ({error.strerror or error})") from None
+
+
+def answer_names(sources: Sequence[str]) -> list[str]:
+    """A name for the answer to each file: the file's, with the folders that tell it apart where another has it too."""
+    import os
+    from collections import Counter
+
+    def plain(path: str) -> str:
+        return re.sub(r"[^\w.-]+", "_", path)
+
+    def count(names: list[str]) -> Counter[str]:
+        return Counter(name.casefold() for name in names)  # some disks do not tell A from a
+
+    names = [plain(Path(source).name) for source in sources]
+    times = count(names)
+    for name in [name for name, often in times.items() if often > 1]:
+        rows = [row for row, own in enumerate(names) if own.casefold() == name]
+        above = os.path.commonpath([Path(sources[row]).parent for row in rows])
+        for row in rows:
+            names[row] = plain(os.path.relpath(sources[row], above or "."))
+    times = count(names)
+    taken = {name for name, often in times.items() if often == 1}
+    for row, name in enumerate(names):
+        number = 1
+        while times[name.casefold()] > 1 and names[row].casefold() in taken:  # "a b" and "a_b": by number
+            number += 1
+            names[row] = f"{name}_{number}"
+        taken.add(names[row].casefold())
+    return names
+
+
+def deliver(solution: Solution, out: str | None, plot: Path | None, name: str | None = None) -> None:
+    """Show the solution and write what was asked for; `name`: of the answer among many, in a folder."""
+    report(solution, brief=name is not None, to_stderr=out == "-")
     if out is not None:
-        solution.write(out if not many or out == "-" else Path(out) / f"{name}.json")
+        solution.write(out if name is None or out == "-" else Path(out) / f"{name}.json")
     if plot is not None:
-        solution.plot(plot if not many else plot / f"{name}.html")
+        solution.plot(plot if name is None else plot / f"{name}.html")
 
 
 def show_event(event: Event) -> None:
@@ -110,6 +172,8 @@ def report(solution: Solution, *, brief: bool = False, to_stderr: bool = False) 
     table.add_column("order")
     for i, route in enumerate(solution.routes):
         names = [str(stop) for stop in route]
+        if solution.amounts is not None:
+            names = [f"{stop} ({amount:g})" for stop, amount in zip(names, solution.amounts[i], strict=True)]
         if len(names) > LONGEST_LIST:
             names = [*names[: LONGEST_LIST - 3], f"... {len(names) - LONGEST_LIST + 1} more ...", *names[-2:]]
         load = [] if solution.loads is None else [f"{solution.loads[i]:g}"]

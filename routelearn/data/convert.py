@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -130,11 +130,12 @@ class _Limits:
 
     def __init__(self, stops: Stops, capacity: Any, max_length: Any, min_prize: Any):
         def pick(given: Any, from_file: Any, parse: Callable[[Any, str, str], Any], what: str) -> Any:
-            value = from_file if given is None else parse(given, "the option", what)
+            value = from_file if given is None else parse(given, stops.source, f"the {what} given")
             if value is not None and value <= 0:
                 raise InputError(f"{stops.source}: the {what} is {float(value):g}; it must be above 0")
             return value
 
+        self.source = stops.source
         self.given = {
             name
             for name, value in (("capacity", capacity), ("max_length", max_length), ("min_prize", min_prize))
@@ -148,8 +149,11 @@ class _Limits:
         """A limit that the problem does not know would be ignored; the user must hear of it."""
         unused = self.given - set(template(problem)._fields)
         if unused:
+            words = {"max_length": "maximum length", "min_prize": "minimum prize"}
             name = min(unused)
-            raise InputError(f"{problem.name} has no {name.replace('_', ' ')}; leave it out or name another problem")
+            raise InputError(
+                f"{self.source}: {problem.name} has no {words.get(name, name)}; leave it out or name another problem"
+            )
 
 
 def _problem(stops: Stops, name: str) -> Problem:
@@ -159,26 +163,33 @@ def _problem(stops: Stops, name: str) -> Problem:
         raise InputError(f"{stops.source}: {error}") from None
 
 
+def implied_problem(given: Set[str]) -> str | None:
+    """The problem that follows from which columns and limits there are; None where that is none, or could be two."""
+    collects = given & {"prize", "penalty", "real_prize"}
+    if "demand" in given:
+        return None if collects else "cvrp"
+    if given & {"penalty", "min_prize"}:
+        return "spctsp" if "real_prize" in given else "pctsp"
+    if "max_length" in given:
+        return "op-unif" if "prize" in given else "op-const"
+    return None if collects or "capacity" in given else "tsp"
+
+
 def _infer(stops: Stops, limits: _Limits) -> str:
     """The problem whose fields the stops have; two readings are an error, not a guess."""
-    delivers = stops.demand is not None
-    collects = stops.prize is not None or stops.penalty is not None or stops.real_prize is not None
-    if delivers and collects:
+    columns = {name for name in ("demand", "prize", "penalty", "real_prize") if getattr(stops, name) is not None}
+    values = {name for name in ("capacity", "max_length", "min_prize") if getattr(limits, name) is not None}
+    implied = implied_problem(columns | values)
+    if implied is not None:
+        return implied
+    if "demand" in columns:
         raise InputError(f"{stops.source}: both demands and prizes or penalties; name the problem")
-    if delivers:
-        return "cvrp"
-    if stops.penalty is not None or limits.min_prize is not None:
-        return "pctsp" if stops.real_prize is None else "spctsp"
-    if limits.max_length is not None:
-        return "op-unif" if stops.prize is not None else "op-const"
-    if collects:
+    if columns:
         raise InputError(
             f"{stops.source}: prizes, but neither a maximum length (orienteering) "
             "nor penalties and a minimum prize (prize collecting); add one, or name the problem"
         )
-    if limits.capacity is not None:
-        raise InputError(f"{stops.source}: a capacity, but no demand; give every stop its demand")
-    return "tsp"
+    raise InputError(f"{stops.source}: a capacity, but no demand; give every stop its demand")
 
 
 # ---------------------------------------------------------------------------------------- the fields
@@ -214,10 +225,12 @@ def _column(stops: Stops, problem: Problem, name: str, order: list[int]) -> np.n
 def _check_amounts(stops: Stops, name: str, values: Any, depot: int) -> None:
     for i, value in enumerate(values):
         if value < 0:
-            raise InputError(f"{stops.at(i)}: the {name} is {float(value):g}; it cannot be negative")
+            raise InputError(f"{stops.at(i, name)}: the {name} is {float(value):g}; it cannot be negative")
     if values[depot] != 0:
         first = "" if stops.depot is not None else ", being the first stop (mark another one as depot if it is not)"
-        raise InputError(f"{stops.at(depot)}: the depot{first} has a {name} of {float(values[depot]):g}; it must be 0")
+        raise InputError(
+            f"{stops.at(depot, name)}: the depot{first} has a {name} of {float(values[depot]):g}; it must be 0"
+        )
 
 
 def _whole_demand(
@@ -229,14 +242,14 @@ def _whole_demand(
     if capacity is None:
         raise InputError(f"{stops.source}: {problem.name} needs the vehicle's capacity; give capacity")
     _check_amounts(stops, "demand", stops.demand, order[0])
-    demand = [_to_decimals(value, f"{stops.at(i)}: the demand") for i, value in enumerate(stops.demand)]
+    demand = [_to_decimals(value, f"{stops.at(i, 'demand')}: the demand") for i, value in enumerate(stops.demand)]
     capacity = _to_decimals(capacity, f"{stops.source}: the capacity")
     if problem.name == "cvrp":
         for i, value in enumerate(demand):
             if value > capacity:
                 raise InputError(
-                    f"{stops.at(i)}: stop {str(stops.ids[i])[:40]!r} demands {float(value):g}, more than the capacity "
-                    f"{float(capacity):g}; sdvrp may split a delivery"
+                    f"{stops.at(i, 'demand')}: stop {str(stops.ids[i])[:40]!r} demands {float(value):g}, "
+                    f"more than the capacity {float(capacity):g}; sdvrp may split a delivery"
                 )
     unit = math.lcm(capacity.denominator, *(value.denominator for value in demand))
     if max(sum(demand, Fraction(0)), capacity) * unit > LARGEST_WHOLE:

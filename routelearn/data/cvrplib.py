@@ -23,4 +23,5 @@ def parse(text: str, source: str, rounded: bool = True) -> Stops:
     rows = parts.by_node("DEMAND_SECTION", numbers, 1)
     demand = tuple(exact(words[0], parts.at(line), "the demand") for line, words in rows)
     # Without a DEPOT_SECTION the first node is the depot, as in every library.
-    return replace(stops, demand=demand, capacity=capacity, depot=stops.depot or 0)
+    where = {"demand": tuple(f"line {line}" for line, _ in rows)}
+    return replace(stops, demand=demand, capacity=capacity, depot=stops.depot or 0, field_where=where)

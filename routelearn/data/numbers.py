@@ -25,13 +25,19 @@ def shown(raw: Any) -> str:
     return text if len(text) <= 40 else text[:37] + "..."
 
 
+def _hint(text: str) -> str:
+    """What would be right, for a number in another country's writing."""
+    grouped = re.fullmatch(r"[+-]?\d[\d.,' _\u00a0\u2009\u202f]*", text)
+    return "; write it with a decimal point and nothing between thousands, as 1000.5" if grouped else ""
+
+
 def real(raw: Any, where: str, what: str) -> float:
     """`raw` (text or a number) as a float; `where` and `what` begin the message if it is none."""
     if isinstance(raw, str):
         text = raw.strip()
         if not _DECIMAL.fullmatch(text) or len(text) > _LONGEST:
             kind = "a finite number" if text.lower().lstrip("+-") in ("nan", "inf", "infinity") else "a number"
-            raise InputError(f"{where}: {what} is {shown(raw)}, not {kind}")
+            raise InputError(f"{where}: {what} is {shown(raw)}, not {kind}{_hint(text)}")
         value = float(text)
     elif isinstance(raw, int | float | Fraction) and not isinstance(raw, bool):
         huge = raw > LARGEST or raw < -LARGEST  # such an int may not have a float

@@ -28,6 +28,7 @@ FORMATS = {
     ".vrp": "cvrplib",
     ".npz": "npz",
 }
+_INSTANCE = re.compile(r"(.+\.npz)\[(\d{1,9})\]", re.IGNORECASE | re.DOTALL)
 _LIBRARY = re.compile(r"^[ \t]*(NODE_COORD_SECTION|EDGE_WEIGHT_(TYPE|SECTION)|DIMENSION)\b", re.MULTILINE)
 _DEMANDS = re.compile(r"^[ \t]*DEMAND_SECTION\b", re.MULTILINE)
 
@@ -51,17 +52,36 @@ def read_stops(
         return [from_matrix(lengths, display(str(matrix)))]
     if matrix is not None and str(matrix) == STDIN == str(path):
         raise InputError("standard input cannot be both the stops and the matrix; give one of them as a file")
-    found = [stops for file in _files(path) for stops in _read(file, rounded, limit)]
+    found = _one_of(str(path), limit) or [stops for file in _files(path) for stops in _read(file, rounded, limit)]
     if lengths is None:
         return found
     if len(found) != 1:
         raise InputError(f"{display(path)}: {len(found)} sets of stops, but one matrix; give one file of stops")
-    return [found[0].with_matrix(lengths)]
+    return [found[0].with_matrix(lengths, display(str(matrix)))]
+
+
+def is_there(path: str) -> bool:
+    """Whether the name of a source is that of a file, or of an instance in one (`set.npz[3]`)."""
+    match = _INSTANCE.fullmatch(path)
+    return Path(path).is_file() or (match is not None and Path(match[1]).is_file())
+
+
+def _one_of(path: str, limit: int) -> list[Stops]:
+    """The one instance that `set.npz[3]` names, as solutions call their source; nothing for any other name."""
+    match = _INSTANCE.fullmatch(path)
+    if match is None or Path(path).is_file() or not Path(match[1]).is_file():
+        return []
+    batch, row = from_npz(read_bytes(match[1], limit), match[1]), int(match[2])
+    if row >= len(batch):
+        raise InputError(f"{path}: the file holds {len(batch)} instances, numbered from 0")
+    return [batch[row]]
 
 
 def _files(path: str | Path) -> list[str]:
-    """One file, or those of a folder (known suffixes only) or a glob, in order of name."""
+    """One file, or those of a folder (known suffixes only) or a glob (`**`: any depth), in order of name."""
     text = str(path)
+    if not text.strip():
+        raise InputError("no stops: the name of the file is empty; give a file, a folder, or - for standard input")
     if text == STDIN or Path(text).is_file():
         return [text]
     if Path(text).is_dir():
@@ -70,7 +90,7 @@ def _files(path: str | Path) -> list[str]:
             raise InputError(f"{text}: no file in this folder ends in {', '.join(FORMATS)}")
         return inside
     if glob.has_magic(text):
-        matches = sorted(match for match in glob.glob(text) if Path(match).is_file())
+        matches = sorted(match for match in glob.glob(text, recursive=True) if Path(match).is_file())
         if not matches:
             raise InputError(f"{text}: no file matches")
         return matches

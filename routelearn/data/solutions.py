@@ -38,11 +38,14 @@ class Solution:
     routes: list[list[str | int]]
     lengths: list[float]  # per route, with the ways from and to the depot
     loads: list[float] | None = None  # per route, where there are demands
+    amounts: list[list[float]] | None = None  # delivered at each visit of `routes`, where a delivery may be split
     prize: float | None = None  # collected, where there are prizes
     unvisited: list[str | int] = field(default_factory=list)
     node_routes: list[list[int]] = field(default_factory=list)  # as `routes`, in node numbers (depot 0)
     places: dict[str, tuple[float, float]] = field(default_factory=dict)  # str(id) -> x, y or lon, lat
     on_globe: bool = False  # places are longitude, latitude
+    matrix: str | None = None  # the file of lengths, where one replaced those of the places
+    rounded: bool = True  # False: a library file's lengths without the library's rounding
 
     @property
     def length(self) -> float:
@@ -58,6 +61,7 @@ def solution_of(converted: Converted, stops: Stops, tour: Tensor) -> Solution:
     routes = _split(nodes) if problem.has_depot else [_from_first(nodes[: len(scale.ids)])]
     closed = [[0, *route] if problem.has_depot else route for route in routes]
     visited = {node for route in routes for node in route}
+    amounts = _amounts(x, routes) if hasattr(x, "demand") else None
     earned = x.earned() if hasattr(x, "earned") else getattr(x, "prize", None)
     coordinates = stops.xy if stops.latlon is None else stops.latlon[:, ::-1]
     start = 1 if problem.has_depot else 0
@@ -69,12 +73,15 @@ def solution_of(converted: Converted, stops: Stops, tour: Tensor) -> Solution:
         depot=scale.ids[0] if problem.has_depot else None,
         routes=[[scale.ids[node] for node in route] for route in routes],
         lengths=_lengths(x, closed),
-        loads=_loads(x, routes, scale.demand) if hasattr(x, "demand") else None,
+        loads=None if amounts is None else [sum(route) / scale.demand for route in amounts],
+        amounts=_in_units(amounts, scale.demand) if amounts is not None and problem.name == "sdvrp" else None,
         prize=None if earned is None else float(earned[0, list(visited)].sum()),
         unvisited=[scale.ids[node] for node in range(start, len(scale.ids)) if node not in visited],
         node_routes=routes,
         places={} if coordinates is None else _places(stops, coordinates),
         on_globe=stops.latlon is not None,
+        matrix=stops.matrix_file,
+        rounded=stops.rounded,
     )
 
 
@@ -103,18 +110,23 @@ def _lengths(x: Any, closed: list[list[int]]) -> list[float]:
     return [math.fsum(islice(legs, len(route))) for route in closed]
 
 
-def _loads(x: Any, routes: list[list[int]], unit: int) -> list[float]:
-    """What each vehicle delivers: at every visit all that is still owed and fits."""
+def _amounts(x: Any, routes: list[list[int]]) -> list[list[int]]:
+    """What is delivered at each visit, in whole units: all that is still owed and fits."""
     owed, capacity = x.demand[0].tolist(), int(x.capacity[0])
-    loads = []
+    amounts: list[list[int]] = []
     for route in routes:
         room = capacity
+        amounts.append([])
         for node in route:
             delivered = min(owed[node], room)
             owed[node] -= delivered
             room -= delivered
-        loads.append((capacity - room) / unit)
-    return loads
+            amounts[-1].append(delivered)
+    return amounts
+
+
+def _in_units(amounts: list[list[int]], unit: int) -> list[list[float]]:
+    return [[amount / unit for amount in route] for route in amounts]
 
 
 def _places(stops: Stops, coordinates: np.ndarray) -> dict[str, tuple[float, float]]:
@@ -130,12 +142,16 @@ def to_json(solution: Solution) -> str:
         entry: dict[str, Any] = {"stops": route, "length": length}
         if solution.loads is not None:
             entry["load"] = solution.loads[i]
+        if solution.amounts is not None:
+            entry["amounts"] = solution.amounts[i]
         routes.append(entry)
     document: dict[str, Any] = {
         "format": "routelearn-solution",
         "format_version": FORMAT_VERSION,
         "problem": solution.problem,
         "source": solution.source,
+        **({} if solution.matrix is None else {"matrix": solution.matrix}),
+        **({} if solution.rounded else {"rounded": False}),
         "cost": solution.cost,
         "length": solution.length,
         "unit": solution.unit or None,
@@ -162,15 +178,18 @@ def to_geojson(solution: Solution) -> str:
         properties: dict[str, Any] = {"route": i + 1, "length": solution.lengths[i], "stops": route}
         if solution.loads is not None:
             properties["load"] = solution.loads[i]
+        if solution.amounts is not None:
+            properties["amounts"] = solution.amounts[i]
         line = [solution.places[str(stop)] for stop in _line_up(solution, route)]
         features.append(_feature("LineString", line, properties))
     if solution.depot is not None:
         features.append(_feature("Point", solution.places[str(solution.depot)], {"id": solution.depot, "depot": True}))
     for i, route in enumerate(solution.routes):
         for position, stop in enumerate(route, 1):
-            features.append(
-                _feature("Point", solution.places[str(stop)], {"id": stop, "route": i + 1, "position": position})
-            )
+            properties = {"id": stop, "route": i + 1, "position": position}
+            if solution.amounts is not None:
+                properties["amount"] = solution.amounts[i][position - 1]
+            features.append(_feature("Point", solution.places[str(stop)], properties))
     for stop in solution.unvisited:
         features.append(_feature("Point", solution.places[str(stop)], {"id": stop, "route": None}))
     return json.dumps({"type": "FeatureCollection", "features": features}, ensure_ascii=False, indent=1) + "\n"
@@ -182,14 +201,15 @@ def _feature(kind: str, coordinates: Any, properties: dict[str, Any]) -> dict[st
 
 def to_csv(solution: Solution) -> str:
     """One line a visit, in driving order; position 0 and the last one of a route are the depot."""
-    columns = ("lon", "lat") if solution.on_globe else ("x", "y")
+    columns: tuple[str, ...] = () if not solution.places else ("lon", "lat") if solution.on_globe else ("x", "y")
     output = io.StringIO()
     writer = csv.writer(output, lineterminator="\n")
-    writer.writerow(("route", "position", "id", *(columns if solution.places else ())))
+    writer.writerow(("route", "position", "id", *columns, *(() if solution.amounts is None else ("amount",))))
     for i, route in enumerate(solution.routes, 1):
         visits = _line_up(solution, route) if solution.depot is not None else route
         for position, stop in enumerate(visits, 0 if solution.depot is not None else 1):
-            writer.writerow((i, position, stop, *solution.places.get(str(stop), ())))
+            amount = [] if solution.amounts is None else ["", *solution.amounts[i - 1], ""][position : position + 1]
+            writer.writerow((i, position, stop, *solution.places.get(str(stop), ()), *amount))
     return output.getvalue()
 
 

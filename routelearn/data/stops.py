@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
@@ -34,7 +35,10 @@ class Stops:
     min_prize: float | None = None
     depot: int | None = None  # index into ids; None = the file names none
     problem: str | None = None  # where the file says it
+    matrix_file: str | None = None  # where the matrix came from, if from a file of its own
+    rounded: bool = True  # False: the file's library would round its lengths, and the user chose that they are not
     metric: str = "euclidean"  # how lengths arise: "euclidean", "great-circle", "matrix", or a TSPLIB edge weight type
+    field_where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # for columns that stand elsewhere
 
     def __post_init__(self) -> None:
         count = len(self.ids)
@@ -48,12 +52,12 @@ class Stops:
             rows, columns = self.matrix.shape
             raise InputError(f"{self.source}: {count} stops, but the matrix has {rows} rows and {columns} columns")
 
-    def at(self, stop: int) -> str:
-        """Where a stop stands, to begin a message with."""
-        return f"{self.source}, {self.where[stop]}"
+    def at(self, stop: int, name: str | None = None) -> str:
+        """Where a stop (or its demand, prize, penalty) stands, to begin a message with."""
+        return f"{self.source}, {self.field_where.get(name or '', self.where)[stop]}"
 
-    def with_matrix(self, matrix: np.ndarray, metric: str = "matrix") -> Stops:
-        return replace(self, matrix=matrix, metric=metric)
+    def with_matrix(self, matrix: np.ndarray, file: str | None = None) -> Stops:
+        return replace(self, matrix=matrix, matrix_file=file, metric="matrix")
 
 
 def checked_matrix(matrix: np.ndarray, source: str) -> np.ndarray:
@@ -75,4 +79,4 @@ def from_matrix(matrix: np.ndarray, source: str) -> Stops:
     """Stops that are known by their distances only, numbered from 1."""
     count = len(matrix)
     where = tuple(f"row {i}" for i in range(1, count + 1))
-    return Stops(source, tuple(range(1, count + 1)), where, matrix=matrix, metric="matrix")
+    return Stops(source, tuple(range(1, count + 1)), where, matrix=matrix, matrix_file=source, metric="matrix")

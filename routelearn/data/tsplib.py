@@ -126,11 +126,12 @@ def places(parts: Document, rounded: bool = True) -> Stops:
         np.fill_diagonal(matrix, 0.0)
     latlon = np.stack([degrees(c) for c in coordinates.T], 1) if metric == "GEO" and coordinates is not None else None
     depot = _depot(parts, numbers)
-    prize, limit = None, None
+    prize, limit, field_where = None, None, {}
     if "NODE_SCORE_SECTION" in parts.sections:
         scores = parts.by_node("NODE_SCORE_SECTION", numbers, 1)
         prize = np.array([real(words[0], parts.at(line), "the score") for line, words in scores])
         prize[depot or 0] = 0.0  # the depot is visited anyway
+        field_where["prize"] = tuple(f"line {line}" for line, _ in scores)
     if "COST_LIMIT" in parts.values:
         line, word = parts.values["COST_LIMIT"]
         limit = real(word, parts.at(line), "COST_LIMIT")
@@ -144,6 +145,8 @@ def places(parts: Document, rounded: bool = True) -> Stops:
         prize=prize,
         max_length=limit,
         depot=depot,
+        field_where=field_where,
+        rounded=rounded or metric != "euclidean",
         metric=metric,
     )
 

@@ -6,7 +6,6 @@ folder, delete its __pycache__.
 
 from __future__ import annotations
 
-import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -20,6 +19,7 @@ from routelearn.improve.plan import plan
 from routelearn.improve.search import DESCENT_WORK, Search, engine_for, load_kernels
 from routelearn.problems import PROBLEMS
 from routelearn.problems.base import Problem, take, to_device
+from routelearn.processors import usable_processors
 
 __all__ = ["Search", "improve", "plan", "warm_up"]
 
@@ -62,7 +62,7 @@ def improve(
             engine = engine_for(problem, take(x, slice(row, row + 1)), seed)
             return [local_optimum(engine, one.numpy()) for one in tour[row]]
 
-    with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
+    with ThreadPoolExecutor(threads or usable_processors()) as pool:
         rows = list(pool.map(found, range(batch)))
     better = stack(problem, rows, tour.shape[2])
     old = stack(problem, [list(row.numpy()) for row in tour], better.shape[2])

@@ -15,7 +15,7 @@ from routelearn.improve import routes_local, selective_kernel, sisr_kernel, star
 from routelearn.improve.graph import Graph, floats, graph_of, random_state
 from routelearn.improve.routes import clear, copy_all, empty_routes, read_tour, total_length, write_tour
 from routelearn.improve.swap_star import angles
-from routelearn.problems.op import SLACK
+from routelearn.problems.op import EXACT
 
 Tour = NDArray[np.int64]
 
@@ -262,13 +262,14 @@ class SelectiveEngine:
         prize = floats(x.prize[0])
         self.mean_prize = max(float(prize[1:].mean()), 1e-30)
         if hasattr(x, "max_length"):
-            limit = float(x.max_length[0]) * (1 - SLACK)
+            limit = float(x.max_length[0]) * (1 + EXACT)
             price = self.LENGTH_PRICE * self.mean_prize / limit
             self.rules = selective_kernel.Rules(prize, np.zeros(nodes), limit, 0.0, True, price)
             self.hot, self.cold = 0.5, 0.1  # temperature in mean prizes
         else:
             penalty = floats(x.penalty[0])
-            self.rules = selective_kernel.Rules(prize, penalty, np.inf, float(x.min_prize[0]), False, 0.0)
+            least = float(x.min_prize[0]) * (1 - EXACT)
+            self.rules = selective_kernel.Rules(prize, penalty, np.inf, least, False, 0.0)
             self.hot, self.cold = 0.5, 0.05  # temperature in mean legs
         self.wide, self.breadth = min(self.WIDE, nodes - 1), min(BREADTH, nodes - 1)
         self.route = selective_kernel.empty_route(nodes)

@@ -127,6 +127,35 @@ class Problem(Protocol):
         ...
 
 
+class Units(NamedTuple):
+    """How an instance's numbers translate into those of whoever gave the stops."""
+
+    length: float = 1.0  # theirs of one of the instance's
+    prize: float = 1.0  # theirs of one of the instance's
+    demand: int = 1  # the instance's whole units in one of theirs
+
+
+class Explanation(NamedTuple):
+    """A state in words, for people who watch a construction."""
+
+    remaining: dict[str, float]  # what is left, by name
+    masked: dict[int, str]  # node -> why it may not be chosen
+
+
+@runtime_checkable
+class Explains(Protocol):
+    """Optional for a Problem: what the page shows beside a step. Without it, masked nodes have no reason there."""
+
+    def explain(self, x: Any, s: Any, units: Units) -> Explanation:
+        """Of one solution of one instance (B = S = 1), in the user's units. Never called while training."""
+        ...
+
+
+def masked_nodes(feasible: Tensor) -> list[int]:
+    """The nodes that [1, 1, N] does not allow."""
+    return (~feasible[0, 0]).nonzero()[:, 0].tolist()
+
+
 # ------------------------------------------------------------------------------------- instance helpers
 
 

@@ -10,7 +10,9 @@ from torch import Tensor
 from routelearn.errors import InputError
 from routelearn.problems.base import (
     Context,
+    Explanation,
     Rng,
+    Units,
     check_column,
     check_finite,
     check_limit,
@@ -21,6 +23,7 @@ from routelearn.problems.base import (
     from_depot,
     interpolated,
     is_node,
+    masked_nodes,
     pick,
     refuse,
     reject_rows,
@@ -70,6 +73,20 @@ def validate_demands(x: Instance, problem: str) -> Tensor:
     reject_rows(demand[:, 0] != 0, f"{problem}: the depot (node 0) has a demand; it must be 0")
     reject_rows((demand < 0).any(1), f"{problem}: a demand is negative")
     return demand[:, 1:]
+
+
+def explain_loads(x: Instance, room: Tensor, served: Tensor, feasible: Tensor, units: Units) -> Explanation:
+    """For both vehicle routing problems: room [1, 1], served and feasible [1, 1, N]."""
+    left = int(room) / units.demand
+    masked = {}
+    for node in masked_nodes(feasible):
+        if node == 0:
+            masked[node] = "the vehicle is at the depot"
+        elif served[0, 0, node]:
+            masked[node] = "visited"
+        else:
+            masked[node] = f"demands {int(x.demand[0, node]) / units.demand:g}; {left:g} is left in the vehicle"
+    return Explanation({"capacity": left}, masked)
 
 
 class CVRP:
@@ -140,6 +157,9 @@ class CVRP:
 
     def cost(self, x: Instance, tour: Tensor) -> Tensor:
         return closed_length(x, from_depot(tour))
+
+    def explain(self, x: Instance, s: State, units: Units) -> Explanation:
+        return explain_loads(x, s.room, s.visited, self.feasible(x, s), units)
 
     def check(self, x: Instance, tour: Tensor) -> None:
         check_shape(x, tour)

@@ -11,7 +11,9 @@ from routelearn.errors import InputError
 from routelearn.problems.base import (
     LENGTH_TOLERANCE,
     Context,
+    Explanation,
     Rng,
+    Units,
     check_column,
     check_ends_at_depot,
     check_finite,
@@ -27,6 +29,7 @@ from routelearn.problems.base import (
     leg,
     legs_from,
     legs_to_depot,
+    masked_nodes,
     refuse,
     reject_rows,
     visits,
@@ -36,6 +39,7 @@ from routelearn.problems.base import (
 # D.1: about half the length of an average optimal TSP tour; linear in sqrt(n) between and beyond.
 MAX_LENGTH = {20: 2.0, 50: 3.0, 100: 4.0}
 SLACK = 1e-6  # share of the limit that rounding may add while building; the referee allows ten times as much
+EXACT = 1e-10  # the same for what is built in double precision: a tour that fills the limit exactly must fit
 
 
 class Instance(NamedTuple):
@@ -133,6 +137,17 @@ class OP:
     def cost(self, x: Instance, tour: Tensor) -> Tensor:
         """Minus the prize: an empty tour costs 0."""
         return -collected(x.prize, tour)
+
+    def explain(self, x: Instance, s: State, units: Units) -> Explanation:
+        limit = float(x.max_length) * units.length
+        there_and_back = (s.length[..., None] + legs_from(x, s.last) + legs_to_depot(x)[:, None])[0, 0] * units.length
+        masked = {
+            node: "visited"
+            if s.visited[0, 0, node]
+            else f"there and home makes {float(there_and_back[node]):.4g}; {limit:.4g} is allowed"
+            for node in masked_nodes(self.feasible(x, s))
+        }
+        return Explanation({"length": limit - float(s.length) * units.length}, masked)
 
     def check(self, x: Instance, tour: Tensor) -> None:
         check_shape(x, tour)

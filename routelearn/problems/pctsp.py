@@ -11,7 +11,9 @@ from routelearn.errors import InputError
 from routelearn.problems.base import (
     LENGTH_TOLERANCE,
     Context,
+    Explanation,
     Rng,
+    Units,
     check_column,
     check_ends_at_depot,
     check_finite,
@@ -24,6 +26,7 @@ from routelearn.problems.base import (
     from_depot,
     interpolated,
     is_node,
+    masked_nodes,
     pick,
     refuse,
     reject_rows,
@@ -135,6 +138,18 @@ class PCTSP:
         """Length and the penalties of what is left out; an empty tour pays all penalties."""
         left_out = x.penalty.sum(-1)[:, None] - collected(x.penalty, tour)
         return closed_length(x, from_depot(tour)) + left_out
+
+    def explain(self, x: Instance, s: State, units: Units) -> Explanation:
+        owed = float(s.owed) * units.prize
+        masked = {
+            node: f"the depot opens when the prize is met; {owed:.4g} is to collect"
+            if node == 0
+            else "visited"
+            if s.visited[0, 0, node]
+            else "the tour is over"
+            for node in masked_nodes(self.feasible(x, s))
+        }
+        return Explanation({"prize to collect": owed}, masked)
 
     def check(self, x: Instance, tour: Tensor) -> None:
         check_shape(x, tour)

@@ -8,8 +8,17 @@ import torch
 from torch import Tensor
 
 from routelearn.errors import Infeasible
-from routelearn.problems.base import Context, Rng, check_shape, closed_length, from_depot, is_node
-from routelearn.problems.cvrp import Instance, sample_demands, validate_demands
+from routelearn.problems.base import (
+    Context,
+    Explanation,
+    Rng,
+    Units,
+    check_shape,
+    closed_length,
+    from_depot,
+    is_node,
+)
+from routelearn.problems.cvrp import Instance, explain_loads, sample_demands, validate_demands
 
 
 class State(NamedTuple):
@@ -81,6 +90,9 @@ class SDVRP:
 
     def cost(self, x: Instance, tour: Tensor) -> Tensor:
         return closed_length(x, from_depot(tour))
+
+    def explain(self, x: Instance, s: State, units: Units) -> Explanation:
+        return explain_loads(x, s.room, s.owed == 0, self.feasible(x, s), units)
 
     def check(self, x: Instance, tour: Tensor) -> None:
         """Row by row and step by step in plain numbers: what a visit delivers depends on all before it."""

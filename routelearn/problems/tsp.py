@@ -10,11 +10,14 @@ from torch import Tensor
 from routelearn.errors import InputError
 from routelearn.problems.base import (
     Context,
+    Explanation,
     Rng,
+    Units,
     check_finite,
     check_shape,
     closed_length,
     is_node,
+    masked_nodes,
     refuse,
     visits,
 )
@@ -88,6 +91,9 @@ class TSP:
 
     def cost(self, x: Instance, tour: Tensor) -> Tensor:
         return closed_length(x, tour)
+
+    def explain(self, x: Instance, s: State, units: Units) -> Explanation:
+        return Explanation({"stops": int(s.remaining)}, dict.fromkeys(masked_nodes(self.feasible(x, s)), "visited"))
 
     def check(self, x: Instance, tour: Tensor) -> None:
         check_shape(x, tour)

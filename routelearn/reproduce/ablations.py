@@ -57,7 +57,7 @@ class Options:
     instances: int = INSTANCES  # a run
     sizes: tuple[int, ...] = (20,)  # of TSP; layers and baselines are compared at 20, as in the paper
     limit: int = 10_000  # instances of the test set, the validation set and the baseline's test
-    seeds: tuple[int, ...] = SEEDS  # of training
+    seeds: tuple[int, ...] = SEEDS  # of the runs that are trained and shown
     minutes: float = 0.0  # for all training of one command; what is not done then is left for the next (0: no limit)
     device: torch.device = field(default_factory=lambda: torch.device("cuda" if torch.cuda.is_available() else "cpu"))
 
@@ -290,7 +290,8 @@ def table_of(options: Options, out: Path, watch: Watch) -> tuple[Grid, list[dict
         cells, epochs, epoch_paper = [], [], "-"
         for rate in (LOW, HIGH):
             for seed in SEEDS:
-                fact, run, gap = paper.get((title, rate, seed)), runs.get((rate, seed)), None
+                fact, gap = paper.get((title, rate, seed)), None
+                run = runs.get((rate, seed)) if seed in options.seeds else None
                 result = None if run is None else finished(run, options, out)
                 if run is not None and result is None:
                     missing.append(run.folder)
@@ -309,6 +310,8 @@ def table_of(options: Options, out: Path, watch: Watch) -> tuple[Grid, list[dict
     notes = [f"not trained yet (--train does): {', '.join(dict.fromkeys(missing))}"] if missing else []
     absent = [f"TSP{n}" for n in (20, 50, 100) if n not in options.sizes]
     notes += [f"left out: {', '.join(absent)} (ask for them with --sizes)"] if absent else []
+    unasked = [str(seed) for seed in SEEDS if seed not in options.seeds]
+    notes += [f"left out: the runs with seed {', '.join(unasked)} (ask for them with --seeds)"] if unasked else []
     return Grid("TSP, greedy", ("row", "epoch, here", "epoch, paper", *heading), grid_rows, notes), records
 
 

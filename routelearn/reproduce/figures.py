@@ -26,6 +26,7 @@ from routelearn.plots.rates import rate_schedules
 from routelearn.plots.saving import save
 from routelearn.problems.base import take
 from routelearn.reproduce.ablations import (
+    SEEDS,
     Run,
     baseline_runs,
     config_of,
@@ -53,9 +54,11 @@ WITHOUT_MODEL = "random-savings+2opt"  # draws the CVRP examples where no model 
 @dataclass(frozen=True)
 class Options:
     limit: int = 1_000  # test instances for each size of figure 5
-    sizes: tuple[int, ...] = GENERAL_SIZES
+    sizes: tuple[int, ...] = GENERAL_SIZES  # of figure 5
     model_files: tuple[Path, ...] = ()  # beside those that ship
-    seed: int = 1234
+    seed: int = 1234  # of solvers and sampling
+    rate_sizes: tuple[int, ...] = (20, 50)  # of figure 6
+    run_seeds: tuple[int, ...] = SEEDS  # of the training runs in figures 3 and 6
 
 
 @dataclass(frozen=True)
@@ -130,16 +133,18 @@ def curves_of(out: Path, runs: dict[Run, str], watch: Watch) -> tuple[list[Curve
 
 
 def figure3(out: Path, options: Options, watch: Watch) -> tuple[Figure, str]:
-    curves, missing = curves_of(out, baseline_runs(), watch)
+    curves, missing = curves_of(out, baseline_runs(options.run_seeds), watch)
     if not curves:
         raise InputError(f"{missing}; train them: reproduce figure3 --train")
     return learning_curves(curves, along="instances", title="TSP20: models and baselines"), missing
 
 
 def figure6(out: Path, options: Options, watch: Watch) -> tuple[Figure, str]:
-    curves, missing = curves_of(out, schedule_runs(20) | schedule_runs(50), watch)
+    runs = {run: rate for n in options.rate_sizes for run, rate in schedule_runs(n, options.run_seeds).items()}
+    curves, missing = curves_of(out, runs, watch)
     if not curves:
-        raise InputError(f"{missing}; train them: reproduce figure6 --train")
+        sizes = ",".join(map(str, options.rate_sizes))
+        raise InputError(f"{missing}; train them: reproduce figure6 --train --sizes {sizes}")
     return rate_schedules(curves), missing
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import math
-import os
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from torch import Tensor
 
 from routelearn.errors import InputError
 from routelearn.problems.base import Problem
+from routelearn.processors import usable_processors
 
 TIE = 1e-6  # relative: costs this close are equal
 
@@ -116,7 +116,7 @@ def hardware() -> str:
         name = models[0] if models else name
     except OSError:
         pass
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = usable_processors()
     gpu = f", {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
     return f"{name}, {cores} core{'s' if cores > 1 else ''}{gpu}"
 

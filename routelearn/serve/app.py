@@ -21,7 +21,7 @@ from routelearn.serve import catalogue
 from routelearn.serve import schemas as s
 from routelearn.serve.batching import Job, lane_of
 from routelearn.serve.guard import Guard
-from routelearn.serve.jobs import PLACES, field_of
+from routelearn.serve.jobs import PLACES, field_of, source_of
 from routelearn.serve.limits import Limits, Refused, over
 from routelearn.serve.metrics import Metrics, resident_bytes
 from routelearn.serve.words import refusal_of
@@ -78,6 +78,8 @@ class Service:
             return 1
         if fields["seconds"] > 0:
             raise InputError("decode is for seconds 0, a construction by the policy; leave one of them out")
+        if not fields["policy"]:
+            raise InputError("decode is how the policy constructs, and policy is false; leave one of them out")
         rollouts = decode.parse(fields["decode"]).rollouts
         if rollouts > self.limits.rollouts:
             raise over(422, "rollouts", self.limits.rollouts, f"{rollouts} constructions", "decode")
@@ -226,7 +228,7 @@ def _add_solving(app: FastAPI, service: Service) -> None:
 
     @post("/solve", s.Answer)
     async def solve(request: Request, body: s.SolveRequest) -> Response:
-        """One set of stops: a good route within `seconds`, or the policy's construction for 0."""
+        """One set of stops: a good route within `seconds`; for 0, the better construction of policy and heuristic."""
         [answer] = await service.answered(request, service.submit(request, "solve", body.model_dump()))
         return _response(*answer)
 
@@ -247,16 +249,16 @@ def _add_solving(app: FastAPI, service: Service) -> None:
         shared["seconds"] /= count
         jobs: list[Job] = []
         try:
-            for one in fields["instances"]:
-                jobs.append(service.submit(request, "solve", {**one, **shared}))
+            for row, one in enumerate(fields["instances"]):
+                jobs.append(service.submit(request, "solve", {**one, **shared, "source": source_of(row)}))
         except Refused:
             for job in jobs:
                 service.pool.cancel(job)
             raise
         answers = await service.answered(request, *jobs)
-        for row, (status, text) in enumerate(answers):
+        for status, text in answers:
             if status != 200:  # the whole request fails with the first instance that does
-                return _response(status, text.replace(b'"field":"', b'"field":"instances.%d.' % row, 1))
+                return _response(status, text)
         return _response(200, b'{"answers":[' + b",".join(text for _, text in answers) + b"]}")
 
     @app.post(

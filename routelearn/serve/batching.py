@@ -12,6 +12,7 @@ from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from typing import Any
 
+from routelearn.data.convert import implied_problem
 from routelearn.serve.limits import over
 
 SMALL_NODES = 200  # constructions up to this size share batches
@@ -96,10 +97,4 @@ def likely_problem(fields: dict[str, Any]) -> str | None:
     """The problem where a glance tells it; the worker decides."""
     if fields.get("problem") is not None:
         return str(fields["problem"])
-    if fields.get("demand") is not None:
-        return "cvrp"
-    if fields.get("max_length") is not None:
-        return "op-const" if fields.get("prize") is None else "op-unif"
-    if fields.get("penalty") is not None:
-        return "pctsp" if fields.get("real_prize") is None else "spctsp"
-    return None if fields.get("prize") is not None else "tsp"
+    return implied_problem({name for name, value in fields.items() if value is not None})

@@ -19,6 +19,8 @@ from routelearn.serve.limits import Limits, over
 from routelearn.solving import Solution, make_solution, search, solve_many_stops, stops_of
 from routelearn.solving.board import Board
 from routelearn.solving.models import find_model
+from routelearn.solving.start import construct as heuristic
+from routelearn.solving.strict import check_strictly
 
 PLACES = ("coords", "latlon", "matrix")
 COLUMNS = (*PLACES, "demand", "prize", "penalty", "real_prize", "ids", "depot")
@@ -32,16 +34,31 @@ _FIELD = re.compile(
     r"solver|problem|decode|maximum length|minimum prize|decoding|places)s?\b"
 )
 
+_ROW = re.compile(r"instance (\d+)\b")
+_SHARED = ("problem", "seconds", "solver", "decode")  # fields that a batch has once
+
 Send = Callable[[dict[str, Any]], None]
+
+
+def source_of(row: int) -> str:
+    """What messages call an instance of a batch."""
+    return f"instance {row}"
+
+
+def located(source: str, name: str) -> str:
+    """The path of a field in the request: `demand`, or `instances.3.demand` where the source is row 3 of a batch."""
+    row = _ROW.match(source)
+    return name if row is None or name in _SHARED else f"instances.{row[1]}.{name}"
 
 
 def field_of(message: str) -> str | None:
     """The field of the request that an InputError is about."""
-    match = _FIELD.search(message.removeprefix(SOURCE))
+    row = _ROW.match(message)
+    match = _FIELD.search(message.removeprefix(SOURCE) if row is None else message[row.end() :])
     if match is None:
         return None
     word = match[1]
-    return "ids" if word == "id" else _SPOKEN.get(word, word)
+    return located(message, "ids" if word == "id" else _SPOKEN.get(word, word))
 
 
 @dataclass
@@ -56,20 +73,28 @@ class Task:
         return len(self.converted.scale.ids)
 
 
-def prepare(fields: dict[str, Any], limits: Limits, source: str = SOURCE) -> Task:
-    stops = stops_of(source=source, **{name: fields.get(name) for name in COLUMNS})
-    converted = to_instance(stops, fields.get("problem"), *(fields.get(name) for name in LIMITS))
-    check_loads(converted, limits)
+def prepare(fields: dict[str, Any], limits: Limits) -> Task:
+    """`source` among the fields is what messages call the stops; it is not a client's to give."""
+    source = fields.get("source") or SOURCE
+    try:
+        stops = stops_of(source=source, **{name: fields.get(name) for name in COLUMNS})
+        converted = to_instance(stops, fields.get("problem"), *(fields.get(name) for name in LIMITS))
+    except InputError as error:
+        if source == SOURCE or str(error).startswith(source):
+            raise
+        raise InputError(f"{source}: {error}") from None  # a limit's message names no file; in a batch it must
+    check_loads(converted, limits, source)
     return Task(stops, converted)
 
 
-def check_loads(converted: Converted, limits: Limits) -> None:
+def check_loads(converted: Converted, limits: Limits, source: str) -> None:
     """A split delivery of a million loads would be a million routes."""
     x = converted.referee
     if hasattr(x, "demand"):
         loads = -(-int(x.demand.sum()) // int(x.capacity[0]))
         if loads > limits.nodes:
-            raise over(422, "nodes", limits.nodes, f"the demands fill {loads} vehicles", "capacity")
+            what = f"{source}: the demands fill {loads} vehicles"
+            raise over(422, "nodes", limits.nodes, what, located(source, "capacity"))
 
 
 # ---------------------------------------------------------------------------------------------- answers
@@ -77,7 +102,9 @@ def check_loads(converted: Converted, limits: Limits) -> None:
 
 def answer(solution: Solution) -> dict[str, Any]:
     """The fields of schemas.Answer."""
-    loads: Sequence[float | None] = solution.loads or [None] * len(solution.routes)
+    none = [None] * len(solution.routes)
+    loads: Sequence[float | None] = solution.loads or none
+    amounts: Sequence[list[float] | None] = solution.amounts or none
     return {
         "problem": solution.problem,
         "cost": solution.cost,
@@ -86,8 +113,8 @@ def answer(solution: Solution) -> dict[str, Any]:
         "unit": solution.unit or None,
         "depot": solution.depot,
         "routes": [
-            {"stops": route, "length": length, "load": load}
-            for route, length, load in zip(solution.routes, solution.lengths, loads, strict=True)
+            {"stops": route, "length": length, "load": load, "amounts": brought}
+            for route, length, load, brought in zip(solution.routes, solution.lengths, loads, amounts, strict=True)
         ],
         "unvisited": solution.unvisited,
         "prize": solution.prize,
@@ -145,13 +172,14 @@ def _construct_group(members: list[tuple[Any, Task, dict[str, Any]]]) -> list[tu
         model, notes = find_model(problem, first.nodes, fields["policy"])
         if model is not None:
             seen = concat([task.converted.policy for _, task, _ in members])
-            tours = decode(problem, model.policy, seen, fields["decode"] or "greedy", seed=fields["seed"]).tour
             x = concat([task.converted.referee for _, task, _ in members])
-            costs = problem.cost(x, tours)[:, 0].tolist()
-            kept = _feasible(problem, x, tours)
-            for board, tour, cost, good in zip(boards, tours.split(1), costs, kept, strict=True):
-                if good:
-                    board.submit(tour, cost, "policy")
+            tours = decode(problem, model.policy, seen, fields["decode"] or "greedy", seed=fields["seed"]).tour
+            _submit(problem, x, tours, boards, "policy", _feasible(problem, x, tours))
+            if fields["decode"] is None and not problem.reveals_on_visit:  # as `search`: the better of the two
+                built = [heuristic(task.converted.referee)[0, 0] for _, task, _ in members]
+                # Of different lengths only where 0 is the depot, and 0s at the end mean nothing.
+                tours = torch.nn.utils.rnn.pad_sequence(built, batch_first=True)[:, None]
+                _submit(problem, x, tours, boards, "heuristic", [True] * len(boards))
     except Exception as error:
         return [(key, error) for key, _, _ in members]
     results: list[tuple[Any, Any]] = []
@@ -165,10 +193,18 @@ def _construct_group(members: list[tuple[Any, Task, dict[str, Any]]]) -> list[tu
     return results
 
 
+def _submit(problem: Problem, x: Any, tours: Tensor, boards: list[Board], by: str, good: list[bool]) -> None:
+    """Each of the tours [B, 1, T] that is good to its board."""
+    costs = problem.cost(x, tours)[:, 0].tolist()
+    for board, tour, cost, holds in zip(boards, tours.split(1), costs, good, strict=True):
+        if holds:
+            board.submit(tour, cost, by)
+
+
 def _feasible(problem: Problem, x: Any, tours: Tensor) -> list[bool]:
     """Which of the tours [B, 1, T] hold. One that was built in single precision may not, by rounding."""
     try:
-        problem.check(x, tours)
+        check_strictly(problem, x, tours)
     except Infeasible:
         return [
             len(tours) > 1 and _feasible(problem, take(x, slice(i, i + 1)), tour)[0]
@@ -229,7 +265,8 @@ def solve_batch(fields: dict[str, Any], limits: Limits) -> dict[str, Any]:
     """Searches of many instances, the seconds being for all of them together."""
     instances = fields["instances"]
     tasks = [
-        prepare({**one, "problem": fields["problem"]}, limits, f"instance {row}") for row, one in enumerate(instances)
+        prepare({**one, "problem": fields["problem"], "source": source_of(row)}, limits)
+        for row, one in enumerate(instances)
     ]
     solutions = solve_many_stops(
         [task.stops for task in tasks],

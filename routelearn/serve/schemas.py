@@ -37,10 +37,12 @@ class Instance(Strict):
 
 class Options(Strict):
     problem: str | None = Field(None, max_length=40, description="problem id; otherwise it follows from the fields")
-    seconds: float = Field(1.0, ge=0, description="search time; 0: one construction, the policy's or a heuristic's")
+    seconds: float = Field(1.0, ge=0, description="search time; 0: the better construction of policy and heuristic")
     seed: int = Field(0, ge=0, le=2**31 - 1)
     policy: bool = Field(True, description="let the trained policy take part; without it, search alone")
-    decode: str | None = Field(None, max_length=80, description="for seconds 0: greedy, sample:128, augment:8, beam:10")
+    decode: str | None = Field(
+        None, max_length=80, description="for seconds 0: the policy alone, by greedy, sample:128, augment:8, beam:10"
+    )
     solver: str | None = Field(None, max_length=40, description="a classical solver instead, by its name in /problems")
 
 
@@ -100,6 +102,7 @@ class Route(BaseModel):
     stops: list[str | int]  # the depot left out: a route begins and ends there
     length: float
     load: float | None = None
+    amounts: list[float] | None = None  # delivered at each stop, where a delivery may be split
 
 
 class Found(BaseModel):

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from routelearn.errors import InputError
-from routelearn.models import load_model, shipped
-from routelearn.problems.base import leg, legs_from, legs_to_depot
+from routelearn.models import shipped
+from routelearn.problems.base import Explains, Explanation, Units, leg, masked_nodes
 from routelearn.rollout import advance, begin, look
-from routelearn.serve.jobs import Task, answer, prepare
+from routelearn.serve.jobs import answer, prepare
 from routelearn.serve.limits import Limits, over
 from routelearn.solving import make_solution
-from routelearn.solving.guide import usable
+from routelearn.solving.models import find_model
 
 DIGITS = 5  # of a probability
+NO_REASON = "not possible now"  # where the problem does not explain itself
 
 
 @torch.no_grad()
@@ -26,16 +26,17 @@ def think(fields: dict[str, Any], limits: Limits) -> dict[str, Any]:
     if task.nodes > limits.think_nodes:
         raise over(422, "think_nodes", limits.think_nodes, f"{task.nodes} stops", "coords")
     problem, x = task.converted.problem, task.converted.policy
-    able = sorted({entry["problem"] for entry in shipped().values()})
-    if problem.name not in able:
+    model, _ = find_model(problem, task.nodes)
+    if model is None:
+        able = sorted({entry["problem"] for entry in shipped().values()})
+        if problem.name in able:
+            raise InputError(f"{task.nodes} stops, far from what the model for {problem.name} was trained on")
         raise InputError(
             f"no trained model ships for {problem.name} yet, so there is no policy to watch; "
             f"the problem can be one of: {', '.join(able) or 'none'}"
         )
-    model = load_model(problem.name, task.nodes)
-    if not usable(model, task.nodes):
-        raise InputError(f"{task.nodes} stops, far from the {max(model.card['sizes'])} of the trained model")
-    policy = model.policy
+    policy, scale = model.policy, task.converted.scale
+    units = Units(scale.length, scale.prize, scale.demand)
     torch.manual_seed(fields["seed"])
     cache = policy.encode(problem.features(x))
     live = begin(problem, policy, cache, x, 1)
@@ -48,12 +49,13 @@ def think(fields: dict[str, Any], limits: Limits) -> dict[str, Any]:
         logits, _ = policy.step(cache, before.carry, before.last, seen)
         live, choice, _ = advance(problem, policy, cache, x, before, 1.0 if fields["sample"] else 0.0)
         node = int(choice.nodes)
+        told = problem.explain(x, before.state, units) if isinstance(problem, Explains) else Explanation({}, {})
         steps.append(
             {
                 "chosen": node,
                 "probabilities": [round(p, DIGITS) for p in logits[0, 0].softmax(-1).tolist()],
-                "masked": reasons(task, before.state, seen.feasible[0, 0]),
-                "remaining": remaining(task, before.state),
+                "masked": [(other, told.masked.get(other, NO_REASON)) for other in masked_nodes(seen.feasible)],
+                "remaining": told.remaining,
                 "cost": travelled,
             }
         )
@@ -69,53 +71,3 @@ def think(fields: dict[str, Any], limits: Limits) -> dict[str, Any]:
         "steps": steps,
         "answer": answer(make_solution(task.converted, task.stops, tour, seconds=0.0)),
     }
-
-
-def remaining(task: Task, state: Any) -> dict[str, float]:
-    """What the vehicle has left, in the user's units."""
-    x, scale = task.converted.policy, task.converted.scale
-    left: dict[str, float] = {}
-    if hasattr(state, "room"):
-        left["capacity"] = int(state.room) / scale.demand
-    if hasattr(x, "max_length"):
-        left["length"] = float(x.max_length[0] - state.length) * scale.length
-    if hasattr(x, "min_prize"):
-        left["prize to collect"] = float(state.owed) * scale.prize
-    if not left:
-        left["stops"] = int(state.remaining)
-    return left
-
-
-def reasons(task: Task, state: Any, feasible: Tensor) -> list[tuple[int, str]]:
-    """(node, why it is masked) for every node that may not be chosen; `feasible` is [N]."""
-    x, scale = task.converted.policy, task.converted.scale
-    demand, length = getattr(x, "demand", None), None
-    if hasattr(x, "max_length"):
-        length = (state.length[..., None] + legs_from(x, state.last) + legs_to_depot(x)[:, None])[0, 0]
-    found: list[tuple[int, str]] = []
-    for node in (~feasible).nonzero()[:, 0].tolist():
-        if node == 0 and task.converted.problem.has_depot:
-            if hasattr(state, "owed") and demand is None:
-                left = float(state.owed) * scale.prize
-                found.append((0, f"the depot opens when the prize is met; {left:.4g} is to collect"))
-            else:
-                found.append((0, "the vehicle is at the depot"))
-        elif _served(state, node):
-            found.append((node, "visited"))
-        elif demand is not None:
-            wanted, room = int(demand[0, node]) / scale.demand, int(state.room) / scale.demand
-            found.append((node, f"demands {wanted:g}; {room:g} is left in the vehicle"))
-        elif length is not None:
-            limit = float(x.max_length[0]) * scale.length
-            found.append(
-                (node, f"there and home makes {float(length[node]) * scale.length:.4g}; {limit:.4g} is allowed")
-            )
-        else:
-            found.append((node, "the tour is over"))
-    return found
-
-
-def _served(state: Any, node: int) -> bool:
-    if hasattr(state, "visited"):
-        return bool(state.visited[0, 0, node])
-    return int(state.owed[0, 0, node]) == 0

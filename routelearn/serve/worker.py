@@ -17,7 +17,7 @@ from routelearn.serve.limits import Limits, Refused
 
 log = logging.getLogger("routelearn.serve")
 
-FIRST = ("tsp", "cvrp")  # what a worker can search before it says that it is ready
+FIRST = 2  # so many problems, in the registry's order, a worker can search before it says that it is ready
 
 Job = tuple[int, str, dict[str, Any]]  # its number, its kind, the request's fields
 
@@ -57,8 +57,9 @@ class Worker:
                 self.inbox.put(content)
             elif kind == "cancel":
                 self.cancelled.add(content)
-                if content in self.boards:
-                    self.boards[content].stop.set()
+                board = self.boards.get(content)  # one look: the search may end between two
+                if board is not None:
+                    board.stop.set()
             else:
                 self.inbox.put(None)
 
@@ -133,7 +134,7 @@ def encode(value: Any) -> bytes:
 
 def warm(lane: str) -> None:
     """Weights and compiled code of what the lane serves, before the first request needs them."""
-    from routelearn.problems import NumpyRng, get
+    from routelearn.problems import PROBLEMS, NumpyRng, get
     from routelearn.problems.base import to_single
     from routelearn.serve import jobs, think  # noqa: F401 (their imports take the time)
 
@@ -151,8 +152,8 @@ def warm(lane: str) -> None:
     else:
         from routelearn.improve.search import load_kernels
 
-        for name in FIRST:
-            load_kernels(get(name))
+        for problem in list(PROBLEMS.values())[:FIRST]:
+            load_kernels(problem)
 
 
 def warm_others() -> None:
@@ -160,9 +161,8 @@ def warm_others() -> None:
     from routelearn.improve.search import load_kernels
     from routelearn.problems import PROBLEMS
 
-    for name, problem in PROBLEMS.items():
-        if name not in FIRST:
-            try:
-                load_kernels(problem)
-            except Exception as error:  # the request that needs it will tell
-                log.error("the search for %s could not be prepared", name, exc_info=error)
+    for name, problem in list(PROBLEMS.items())[FIRST:]:
+        try:
+            load_kernels(problem)
+        except Exception as error:  # the request that needs it will tell
+            log.error("the search for %s could not be prepared", name, exc_info=error)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # workers read this file too, and start ten times faster with
 
 OP = frozenset({"op-const", "op-unif", "op-dist"})
 BY_HAND = 4  # nodes: smaller instances are enumerated, because many programs refuse or mishandle them
-SLACK = 1e-6  # relative: what fills a limit exactly must fit, however its floats were rounded; `check` allows 1e-5
+ROUNDING = 1e-6  # relative: what fills a limit exactly must fit, however its floats were rounded; `check` allows 1e-5
 
 
 class Answer(NamedTuple):
@@ -64,7 +64,7 @@ class Job:
     def must_visit_all(self) -> bool:
         """PCTSP: all prizes together are not enough, so nothing may be left out (appendix E.2)."""
         assert self.prize is not None
-        return float(self.prize.sum()) < self.min_prize * (1 - SLACK)
+        return float(self.prize.sum()) < self.min_prize * (1 - ROUNDING)
 
     def vehicles(self) -> int:
         """Routes that always suffice: two consecutive bins of a first-fit packing hold more than one load."""
@@ -161,7 +161,7 @@ def whole_prizes(job: Job, scale: int = 10**7) -> tuple[np.ndarray, int]:
     """PCTSP: prizes [N] and the minimum as integers, such that enough of the ones is enough of the others."""
     assert job.prize is not None
     factor = scale / max(job.min_prize, float(job.prize.max()))
-    return np.floor(job.prize * factor).astype(np.int64), int(job.min_prize * factor * (1 - SLACK))
+    return np.floor(job.prize * factor).astype(np.int64), int(job.min_prize * factor * (1 - ROUNDING))
 
 
 # --------------------------------------------------------------------------------------- small instances
@@ -205,9 +205,9 @@ def feasible_cost(job: Job, legs: np.ndarray, tour: list[int]) -> float | None:
         return None if any(job.demand[route].sum() > job.capacity for route in split(tour)) else total
     assert job.prize is not None
     if job.family == "op":
-        return None if total > job.max_length * (1 + SLACK) else -float(job.prize[visited].sum())
+        return None if total > job.max_length * (1 + ROUNDING) else -float(job.prize[visited].sum())
     assert job.penalty is not None
-    enough = float(job.prize[visited].sum()) >= job.min_prize * (1 - SLACK)
+    enough = float(job.prize[visited].sum()) >= job.min_prize * (1 - ROUNDING)
     if not enough and len(visited) < job.nodes - 1:
         return None
     return total + float(job.penalty.sum() - job.penalty[visited].sum())

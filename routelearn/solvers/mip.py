@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from routelearn.solvers.cuts import violated_sets
-from routelearn.solvers.jobs import NOTHING, SLACK, Answer, Job, feasible_cost
+from routelearn.solvers.jobs import NOTHING, ROUNDING, Answer, Job, feasible_cost
 
 LOOSE = 0.05  # fractional cuts: a violation worth a row of the linear program
 TIGHT = 1e-4  # candidate solutions: any violation is an error
@@ -60,7 +60,7 @@ class Model:
 
     def least_prize(self) -> float | None:
         """PCTSP: the bound on the prize collected, where it binds."""
-        return self.job.min_prize * (1 - SLACK) if self.job.family == "pctsp" and not self.all_visited else None
+        return self.job.min_prize * (1 - ROUNDING) if self.job.family == "pctsp" and not self.all_visited else None
 
     def degree_rows(self) -> list[tuple[int, np.ndarray, int]]:
         """(node, edges, k) with x(edges) = k y_node."""

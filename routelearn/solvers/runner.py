@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from routelearn.errors import InputError
+from routelearn.processors import usable_processors
 from routelearn.solvers.jobs import BY_HAND, NOTHING, Answer, Job, by_hand, jobs_of, tours_of
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def worker_count() -> int:
         if not text.isdecimal() or int(text) < 1:
             raise InputError(f"ROUTELEARN_WORKERS is {text!r}; it must be a whole number above 0")
         return int(text)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return usable_processors()
 
 
 def new_seed(seed: int, row: int, attempt: int) -> int:

@@ -16,7 +16,7 @@ from routelearn.errors import InputError
 from routelearn.model_file import Model
 from routelearn.solution import Solution, make_solution
 from routelearn.solving.anytime import anytime, one_torch_thread
-from routelearn.solving.arguments import stops_of
+from routelearn.solving.arguments import effort, stops_of
 from routelearn.solving.board import Board, Event, Watch
 from routelearn.solving.guide import Guide
 from routelearn.solving.many import solve_many, solve_many_stops
@@ -98,7 +98,7 @@ def solve_stops(
 ) -> Solution:
     """As `solve`, for stops that a reader made. `given` [1, 1, T] is a solution to improve."""
     began = time.perf_counter()
-    check_seconds(seconds)
+    seconds, seed, threads = effort(seconds, seed, threads)
     converted = to_instance(stops, problem, capacity, max_length, min_prize)
     nodes = len(converted.scale.ids)
     if nodes > MOST_NODES:
@@ -166,8 +166,3 @@ def search(
 def reserve(x: Any) -> float:
     """Seconds kept back for the referee and for the solution in the user's terms."""
     return 3e-3 + 1e-5 * x.xy.shape[1]
-
-
-def check_seconds(seconds: float) -> None:
-    if not 0 <= seconds <= 86_400:
-        raise InputError(f"seconds is {seconds}; 0 to 86400 are possible")

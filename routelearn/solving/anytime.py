@@ -8,7 +8,6 @@ from there; where that finds nothing, it is tried ever more rarely.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
@@ -19,6 +18,7 @@ import torch
 from torch import Tensor
 
 from routelearn.problems.base import Problem
+from routelearn.processors import usable_processors
 from routelearn.solving.board import Board
 from routelearn.solving.guide import Guide
 
@@ -34,11 +34,6 @@ LEFT_OFF = (0.1, 0.2, 0.4)  # shares of the solution that are taken away, in tur
 AFTER_A_LOSS = 4  # slices to the first rebuilding where the first construction was worse than what others had found
 MOST_THREADS = 4  # more searches of one instance find little more
 JOIN = 0.6  # share of the time after which all threads go on from the best solution of all
-
-
-def cores() -> int:
-    """Processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager
@@ -69,7 +64,7 @@ def anytime(
     """
     from routelearn.improve import Search  # compiled code: only where there is time to use it
 
-    threads = threads or min(cores(), MOST_THREADS)
+    threads = threads or min(usable_processors(), MOST_THREADS)
     horizon = max(deadline - time.perf_counter(), 1e-9)
     first = Search(problem, x, seed * MOST_THREADS, horizon=horizon)
     searches = [first] + [

@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from routelearn.data.numbers import LARGEST, SMALLEST, exact
+from routelearn.data.numbers import LARGEST, SMALLEST, exact, shown
 from routelearn.data.records import check_degrees
 from routelearn.data.stops import Stops, checked_matrix
 from routelearn.errors import InputError
+
+LONGEST = 86_400  # seconds of a search
+LARGEST_SEED, MOST_THREADS = 2**32 - 1, 1024
+
+
+def effort(seconds: Any, seed: Any, threads: Any) -> tuple[float, int, int | None]:
+    """The three as plain numbers; a time, seed or number of threads that no search can use is refused."""
+    if not (_is(seconds, numbers.Real) and 0 <= seconds <= LONGEST):
+        raise InputError(f"seconds is {shown(seconds)}; a number from 0 to {LONGEST} is needed")
+    if not (_is(seed, numbers.Integral) and 0 <= seed <= LARGEST_SEED):
+        raise InputError(f"seed is {shown(seed)}; a whole number from 0 to {LARGEST_SEED} is needed")
+    if threads is not None and not (_is(threads, numbers.Integral) and 1 <= threads <= MOST_THREADS):
+        raise InputError(f"threads is {shown(threads)}; a whole number from 1 to {MOST_THREADS} is needed")
+    return float(seconds), int(seed), None if threads is None else int(threads)
+
+
+def _is(value: Any, kind: type) -> bool:
+    """Of the kind (numpy's numbers are, too), and not True or False."""
+    return isinstance(value, kind) and not isinstance(value, bool)
 
 
 def stops_of(

@@ -13,6 +13,7 @@ from routelearn.errors import Infeasible
 from routelearn.model_file import Model
 from routelearn.problems.base import Problem, repeat
 from routelearn.rollout import Live, begin, rollout
+from routelearn.solving.strict import check_strictly
 
 REACH = 5  # a policy serves up to so many times the largest size it was trained on; beyond, heuristics are better
 STEP_SECONDS = 3e-4  # a decoding step of a small instance takes at least this long on a CPU
@@ -85,7 +86,7 @@ class Guide:
         for row in costs.argsort().tolist():
             tour = tours[:, row : row + 1].clone()
             try:
-                self.problem.check(self.x, tour)
+                check_strictly(self.problem, self.x, tour)
             except Infeasible:
                 continue
             return tour, float(costs[row])

@@ -18,13 +18,15 @@ from routelearn.decode import decode
 from routelearn.errors import Infeasible, InputError
 from routelearn.model_file import Model
 from routelearn.problems.base import Problem, concat, to_device
+from routelearn.processors import usable_processors
 from routelearn.solution import Solution, make_solution
-from routelearn.solving.anytime import cores, one_torch_thread
-from routelearn.solving.arguments import stops_of
+from routelearn.solving.anytime import one_torch_thread
+from routelearn.solving.arguments import effort, stops_of
 from routelearn.solving.board import Board
 from routelearn.solving.models import find_model
 from routelearn.solving.online import travel
 from routelearn.solving.start import construct
+from routelearn.solving.strict import check_strictly
 
 POLICY_SHARE = 0.1  # of the time that the policy may take on processors that the search needs, too
 TAIL = 1.5  # making solutions takes about so many times as long as making instances
@@ -57,6 +59,7 @@ def solve_many(
     solution of the policy (or of a heuristic) is taken to its local optimum. The policy runs on a GPU if there is one.
     """
     began = time.perf_counter()
+    effort(0 if seconds is None else seconds, seed, threads)  # before any of them is used
     columns = {
         "coords": coords, "latlon": latlon, "matrix": matrix, "demand": demand, "prize": prize, "penalty": penalty,
         "real_prize": real_prize,
@@ -99,8 +102,8 @@ def solve_many_stops(
 ) -> list[Solution]:
     """As `solve_many`, for stops that a reader made."""
     began = time.perf_counter()
-    if seconds is not None and not 0 <= seconds <= 86_400:
-        raise InputError(f"seconds is {seconds}; 0 to 86400 are possible")
+    time_for_all, seed, threads = effort(0 if seconds is None else seconds, seed, threads)
+    seconds = None if seconds is None else time_for_all
     limits = [_per_instance(value, len(stops), name) for value, name in _limits(capacity, max_length, min_prize)]
     converted = [to_instance(one, problem, *(limit[row] for limit in limits)) for row, one in enumerate(stops)]
     groups: dict[Any, list[int]] = {}
@@ -116,8 +119,14 @@ def solve_many_stops(
         share = len(rows) / (len(stops) - len(solved))
         end = None if seconds is None else now + share * max(0.0, began + seconds - tail - now)
         boards, notes = _solve_group(
-            [converted[row] for row in rows], end, seed, policy, model, best_device(device), threads or cores()
-        )
+            [converted[row] for row in rows],
+            end,
+            seed,
+            policy,
+            model,
+            best_device(device),
+            threads or usable_processors(),
+        )  # fmt: skip
         for row, board in zip(rows, boards, strict=True):
             assert board.tour is not None
             spent = board.events[-1].seconds
@@ -227,7 +236,7 @@ def _decode(
         for row, one in enumerate(part):
             tour = tours[row : row + 1]
             try:
-                problem.check(one.referee, tour)
+                check_strictly(problem, one.referee, tour)
             except Infeasible:  # by rounding: built in single precision, on other units
                 continue
             boards[low + row].submit(tour, float(problem.cost(one.referee, tour)), "policy")

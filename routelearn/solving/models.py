@@ -18,7 +18,7 @@ def find_model(
     if not policy:
         return None, ()
     if path is not None:
-        return _load(problem.name, None, str(path), device), ()
+        return _load(problem.name, None, str(path), device, _version(Path(path))), ()
     try:
         model = _load(problem.name, nodes if _count(problem.name) > 1 else None, None, device)
     except InputError:
@@ -37,8 +37,20 @@ def _count(problem: str) -> int:
     return sum(entry["problem"] == problem for entry in shipped().values())
 
 
+def _version(path: Path) -> tuple[int, int] | None:
+    """What changes when the file is replaced; None for the name of a shipped model."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
+
+
 @lru_cache(maxsize=8)
-def _load(problem: str, nodes: int | None, path: str | None, device: str) -> Model:
+def _load(
+    problem: str, nodes: int | None, path: str | None, device: str, version: tuple[int, int] | None = None
+) -> Model:
+    """`version` is read by the cache alone: a file that was replaced is another model."""
     from routelearn.models import load_model
 
     return load_model(problem, nodes, path=path, device=device)

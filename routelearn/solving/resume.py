@@ -14,19 +14,25 @@ from torch import Tensor
 
 from routelearn.data.convert import Converted
 from routelearn.data.files import read_text
+from routelearn.data.numbers import shown
+from routelearn.data.solutions import Solution
 from routelearn.errors import Infeasible, InputError
+from routelearn.solving.strict import check_strictly
 
+_WHOLE = re.compile(r"\s*\d{1,9}\s*", re.ASCII)
+_COST = re.compile(r"\s*Cost\s*:?\s*(\d+(?:\.\d+)?)\s*", re.IGNORECASE)
 _ROUTE = re.compile(r"\s*Route\s*#?\s*\d+\s*:\s*(.*)", re.IGNORECASE)
 
 Names = list[list[str]]
+SAME = 1e-6  # relative: a cost that was rounded when it was written is still the same cost
 
 
 def read_routes(path: str | Path) -> tuple[Names, dict[str, Any]]:
-    """(routes of ids as text, what else the file says: problem, source, limits)."""
+    """(routes of ids as text, what else the file says: problem, source, matrix, rounded, limits, cost, length)."""
     text = read_text(path)
     suffix = Path(path).suffix.lower()
     if suffix == ".sol":
-        return _sol(text, str(path)), {"numbered": True}
+        return _sol(text, str(path))
     if suffix == ".csv":
         return _csv(text, str(path)), {}
     if suffix == ".json":
@@ -53,21 +59,32 @@ def _json(text: str, source: str) -> tuple[Names, dict[str, Any]]:
 
 def _csv(text: str, source: str) -> Names:
     rows = csv.DictReader(io.StringIO(text))
-    if not {"route", "id"} <= set(rows.fieldnames or ()):
+    if not {"route", "position", "id"} <= set(rows.fieldnames or ()):
         raise InputError(f"{source}: a solution as CSV has the columns route, position and id")
-    routes: dict[str, list[str]] = {}
+    routes: dict[str, dict[int, str]] = {}
     for row in rows:
+        where = f"{source}, line {rows.line_num}"
         if not row["route"] or not row["id"]:
-            raise InputError(f"{source}, line {rows.line_num}: no route or no id")
-        routes.setdefault(row["route"], []).append(row["id"])
-    return list(routes.values())
+            raise InputError(f"{where}: no route or no id")
+        visits = routes.setdefault(row["route"].strip(), {})
+        if not _WHOLE.fullmatch(row["position"] or ""):
+            raise InputError(f"{where}: position is {shown(row['position'] or '')}; a whole number is needed")
+        position = int(row["position"])
+        if position in visits:
+            raise InputError(f"{where}: a second visit at position {position} of route {shown(row['route'])}")
+        visits[position] = row["id"]
+    # By number, not by line: a spreadsheet may have sorted the file. (Routes, too: in a split delivery the earlier
+    # route brings what fits, the later one the rest.)
+    order = sorted(routes, key=int) if all(map(_WHOLE.fullmatch, routes)) else list(routes)
+    return [[routes[route][position] for position in sorted(routes[route])] for route in order]
 
 
-def _sol(text: str, source: str) -> Names:
+def _sol(text: str, source: str) -> tuple[Names, dict[str, Any]]:
     routes = [match[1].split() for line in text.splitlines() if (match := _ROUTE.fullmatch(line))]
     if not routes:
         raise InputError(f"{source}: no line 'Route #1: ...'")
-    return routes
+    costs = [float(match[1]) for line in text.splitlines() if (match := _COST.fullmatch(line))]
+    return routes, {"numbered": True, **({"length": costs[0]} if costs else {})}
 
 
 def to_tour(routes: Names, converted: Converted, source: str, *, numbered: bool = False) -> Tensor:
@@ -86,7 +103,16 @@ def to_tour(routes: Names, converted: Converted, source: str, *, numbered: bool 
     try:
         if not depot and len(nodes) < len(ids):
             raise Infeasible(0, f"{len(nodes)} of {len(ids)} stops are visited")
-        converted.problem.check(converted.referee, tour)
+        check_strictly(converted.problem, converted.referee, tour)
     except Infeasible as error:
         raise InputError(f"{source}: not a solution of these stops: {error.reason}") from None
     return tour
+
+
+def remeasured(said: dict[str, Any], measured: Solution) -> str | None:
+    """What cost or length comes out otherwise than the file says, in words; None if both agree."""
+    for name in ("cost", "length"):
+        told, now = said.get(name), getattr(measured, name)
+        if isinstance(told, int | float) and not abs(told - now) <= SAME * max(abs(told), abs(now)):
+            return f"the {name} is {told:.10g} in the file, but {now:.10g} by these stops and lengths"
+    return None

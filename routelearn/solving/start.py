@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from routelearn.problems.op import SLACK
+from routelearn.problems.op import EXACT
 
 NEIGHBOURS = 40  # pairs of customers whose savings are looked at
 Floats = NDArray[np.float64]
@@ -96,9 +96,9 @@ def by_insertion(legs: Floats, x: Any) -> list[int]:
     """Customers in order: the most prize for its detour while the length allows, or all that is owed and pays."""
     prize = x.prize[0].double().numpy()
     by_prize = hasattr(x, "max_length")
-    limit = float(x.max_length[0]) * (1 - SLACK) if by_prize else np.inf
+    limit = float(x.max_length[0]) * (1 + EXACT) if by_prize else np.inf
     penalty = np.zeros_like(prize) if by_prize else x.penalty[0].double().numpy()
-    owed = 0.0 if by_prize else float(x.min_prize[0])
+    owed = 0.0 if by_prize else float(x.min_prize[0]) * (1 - EXACT)
     circle = Circle(legs)
     detour, edge = circle.detours_at(0), np.zeros(len(legs), dtype=np.int64)
     out = np.ones(len(legs), dtype=bool)

@@ -219,8 +219,27 @@ def test_the_models_are_listed(routelearn, tiny, monkeypatch):
     monkeypatch.setattr(models, "FOLDER", folder)
     status, out, _ = routelearn("models")
     assert status == 0
-    for word in ("tested", "20, 50", "3.9000", "3.8500", "augment:8", "5.8000", "tiny"):
+    for word in ("tested", "20,50", "3.9000", "3.8500", "augment:8", "5.8000", "tiny"):
         assert word in out
+
+
+def test_a_strategy_is_not_cut_where_the_models_are_piped(routelearn, tiny, monkeypatch):
+    folder, policy = tiny
+    strategy = "multistart:100+augment:8+sample:1280@0.8"
+    card = {"sizes": [20, 50, 100], "minutes": 2.5, "measured": {"100": {"greedy": -28.3, "best": -29.5}}}
+    card["measured"]["100"]["strategy"] = strategy
+    model_file.save(folder / "tested.safetensors", Model(policy, "tsp", "attention", OPTIONS, card))
+    monkeypatch.setattr(models, "FOLDER", folder)
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = routelearn("models").out.splitlines()
+    assert any(strategy in line and "-28.3000" in line for line in lines)
+
+
+def test_the_shipped_models_fit_into_80_columns(routelearn, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    out = routelearn("models").out
+    assert all(len(line) <= 80 for line in out.splitlines())
+    assert "augment:8+sample:64 " in out
 
 
 def test_a_package_without_models_says_so(routelearn, tmp_path, monkeypatch):

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from routelearn import model_file, policies
+from routelearn.commands.evaluate import write_costs
 from routelearn.data import generate, npz
 from routelearn.model_file import Model
 from routelearn.policies.base import shape_of
@@ -33,6 +34,8 @@ def folder(tmp_path_factory):
     (path / "set.pkl").write_bytes(pickle.dumps([[[0.1, 0.2], [0.3, 0.4]]]))
     np.savez(path / "few.npz", costs=[1.0, 2.0])
     np.savez(path / "other.npz", a=[1.0], b=[2.0])
+    np.savez(path / "costs.npz", costs=np.ones(9))
+    write_costs(path / "marked.npz", "cvrp", 6, [1.0] * 5, generate("cvrp", 6, count=5))
     torch.save({"weights": 3}, path / "foreign.pt")
     (path / "broken" / "run").mkdir(parents=True)
     (path / "broken" / "run" / "config.json").write_text("{")
@@ -93,7 +96,15 @@ BAD = [
     ("evaluate {}/tsp.npz --solver genius", "unknown solver 'genius'", "nearest-neighbour"),
     ("evaluate {}/tsp.npz --solver nearest-neighbour --seconds 0", "0 seconds", "more than 0"),
     ("evaluate {}/tsp.npz --solver nearest-neighbour --engine steam", "unknown engine 'steam'", "local"),
+    ("evaluate {}/tsp.npz --seconds 5 " + MODEL, "--seconds has no meaning for a model", "give --solver"),
+    ("evaluate {}/tsp.npz --engine foo", "--engine has no meaning for a model", "give --solver"),
+    ("evaluate {}/tsp.npz --store {}/st", "--store has no meaning for a model", "give --solver"),
+    ("evaluate {}/tsp.npz --solver nearest-neighbour --decode sample:3", "--decode has no meaning", "leave one"),
+    ("evaluate {}/tsp.npz --solver nearest-neighbour " + MODEL, "--model has no meaning", "leave one"),
+    ("evaluate {}/tsp.npz --solver nearest-neighbour --device cpu", "--device has no meaning", "leave one"),
+    ("evaluate {}/tsp.npz --solver nearest-neighbour --precision auto", "--precision has no meaning", "leave one"),
     # evaluate: other files
+    ("evaluate {}/tsp.npz --reference {}/marked.npz " + MODEL, "costs of cvrp, n = 6", "those of tsp, n = 6"),
     ("evaluate {}/tsp.npz --reference {}/nothing.npz " + MODEL, "nothing.npz", "no such file"),
     ("evaluate {}/tsp.npz --reference {}/text.txt " + MODEL, "text.txt", "npz"),
     ("evaluate {}/tsp.npz --reference {}/few.npz " + MODEL, "2 costs for 5 instances", "one for each"),
@@ -124,6 +135,8 @@ BAD = [
     ("train tsp 20 --out {}/never --device gpu", "unknown device 'gpu'", "auto, cpu and cuda"),
     ("train tsp 20 --warm-start nobody " + TRAIN, "nobody", "no such model file"),
     ("train tsp 20 --reference {}/nothing.npz " + TRAIN, "nothing.npz", "no such file"),
+    ("train tsp 5,6 --reference {}/costs.npz " + TRAIN, "no array `tsp5`", "several sizes need one each"),
+    ("train tsp 6 --reference {}/marked.npz " + TRAIN, "costs of cvrp, n = 6", "those of tsp, n = 6"),
     ("train --resume --out {}/nowhere --device cpu", "nowhere", "no run to resume there"),
     ("train --resume --out {}/broken/run --device cpu", "broken/run/config.json", "not a run's configuration"),
     ("train --resume --out {}/listed --device cpu", "listed/config.json", "must be an object"),

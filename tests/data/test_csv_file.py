@@ -70,6 +70,7 @@ BROKEN = {
     "infinity": ("x,y\n1,-inf\n", "line 2: y is '-inf', not a finite number"),
     "overflow": ("x,y\n1,1e400\n", r"line 2: y is larger than 1e\+15"),
     "underscore": ("x,y\n1,1_000\n", "'1_000', not a number"),
+    "thousands": ('x,y\n1,"1.000,5"\n', "'1.000,5', not a number; write it with a decimal point .* as 1000.5"),
     "missing cell": ("x,y\n1,\n", "line 2: no y"),
     "missing demand": ("x,y,demand\n1,2,\n3,4,5\n6,7,\n", "line 4: no demand"),
     "ragged": ("x,y\n1,2\n\n3\n", "line 4: 1 cells; the header names 2 columns"),

@@ -1,11 +1,13 @@
 """The examples of docs/formats.md work as written."""
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 
 from routelearn.data import read_stops, to_instance
+from routelearn.solving import solve_stops
 
 PAGE = Path(__file__).parents[2] / "docs" / "formats.md"
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
@@ -35,3 +37,13 @@ def test_the_python_example_runs(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", ["lat", "lon", "demand", "prize", "penalty", "real_prize", "depot", "id"])
 def test_every_column_is_documented(name):
     assert f"`{name}`" in PAGE.read_text(encoding="utf-8")
+
+
+def test_every_key_of_a_solution_is_documented(tmp_path):
+    (tmp_path / "a.csv").write_text("x,y,demand\n0,0,0\n1,0,5\n2,0,3\n")
+    (tmp_path / "m.txt").write_text("0 1 2\n1 0 1\n2 1 0\n")
+    [stops] = read_stops(tmp_path / "a.csv", matrix=tmp_path / "m.txt")
+    document = json.loads(solve_stops(stops, problem="sdvrp", capacity=4, seconds=0).to_json())
+    page = PAGE.read_text(encoding="utf-8")
+    assert {"matrix", "limits", "history"} <= set(document)
+    assert [key for key in (*document, *document["routes"][0], "rounded", "prize") if f"`{key}`" not in page] == []

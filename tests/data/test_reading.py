@@ -2,6 +2,7 @@
 
 import io
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -264,3 +265,23 @@ def test_an_npz_of_something_else_is_refused():
     np.savez(buffer, a=np.zeros(3))
     with pytest.raises(InputError, match="no 'problem' entry"):
         from_npz(buffer.getvalue(), "a.npz")
+
+
+def test_two_stars_are_folders_of_any_depth(tmp_path):
+    for name in ("a.csv", "b/a.csv", "b/c/a.csv"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x,y\n1,2\n3,4\n")
+    found = [str(Path(stops.source).relative_to(tmp_path)) for stops in read_stops(tmp_path / "**" / "*.csv")]
+    assert sorted(found) == ["a.csv", "b/a.csv", "b/c/a.csv"]
+    assert len(read_stops(tmp_path / "*" / "*.csv")) == 1
+
+
+def test_one_instance_of_a_set_is_named_by_its_number(tmp_path):
+    npz.save(tmp_path / "set.npz", "cvrp", generate("cvrp", 20, count=3, seed=5))
+    every, [second] = read_stops(tmp_path / "set.npz"), read_stops(f"{tmp_path}/set.npz[1]")
+    assert second.source == every[1].source == f"{tmp_path}/set.npz[1]"
+    assert np.array_equal(second.xy, every[1].xy)
+    with pytest.raises(InputError, match=r"set\.npz\[3\]: the file holds 3 instances, numbered from 0"):
+        read_stops(f"{tmp_path}/set.npz[3]")
+    with pytest.raises(InputError, match="no file matches"):
+        read_stops(f"{tmp_path}/other.npz[1]")

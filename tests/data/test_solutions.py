@@ -41,6 +41,26 @@ def test_a_split_delivery_is_loaded_once():
     assert solution.loads == [4, 4]
 
 
+def test_a_split_delivery_says_what_each_visit_brings():
+    text = "id,lat,lon,demand\nhub,0,0,0\na,0,1,2.5\nb,0,2,1.5\n"
+    solution = solved(text, [1, 0, 1, 2, 0], capacity=2, problem="sdvrp")
+    assert solution.amounts == [[2], [0.5, 1.5]]
+    assert [route["amounts"] for route in json.loads(to_json(solution))["routes"]] == [[2], [0.5, 1.5]]
+    rows = list(csv.DictReader(io.StringIO(to_csv(solution))))
+    assert [(row["id"], row["amount"]) for row in rows] == [
+        ("hub", ""), ("a", "2.0"), ("hub", ""), ("hub", ""), ("a", "0.5"), ("b", "1.5"), ("hub", ""),
+    ]  # fmt: skip
+    features = [feature["properties"] for feature in json.loads(to_geojson(solution))["features"]]
+    assert [f["amounts"] for f in features if "amounts" in f] == [[2], [0.5, 1.5]]
+    assert [(f["id"], f["amount"]) for f in features if "amount" in f] == [("a", 2), ("a", 0.5), ("b", 1.5)]
+
+
+def test_whole_deliveries_need_no_amounts():
+    solution = solved(DELIVERIES, [1, 0, 2, 0, 0], capacity=2)
+    assert solution.amounts is None
+    assert "amount" not in to_json(solution) + to_csv(solution)
+
+
 def test_a_tour_without_a_depot_begins_with_the_first_stop():
     solution = solved("id,x,y\na,0,0\nb,3,0\nc,3,4\n", [1, 2, 0])
     assert solution.routes == [["a", "b", "c"]]

@@ -188,8 +188,8 @@ def test_a_mistake_in_a_vrp_is_named(old, new, message):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("2 10", "2 11", "t.vrp, line 8: stop '2' demands 11, more than the capacity 10"),
-        ("3 0\n", "3 1\n", "line 9: the depot has"),
+        ("2 10", "2 11", "t.vrp, line 13: stop '2' demands 11, more than the capacity 10"),
+        ("3 0\n", "3 1\n", "line 11: the depot has"),
     ],
 )
 def test_demands_that_no_vehicle_can_serve_are_refused(old, new, message):

@@ -8,6 +8,7 @@ import itertools
 import pytest
 import torch
 
+import routelearn
 from routelearn import policies
 from routelearn.errors import InputError
 from routelearn.model_file import Model
@@ -15,7 +16,7 @@ from routelearn.policies.base import shape_of
 from routelearn.problems import PROBLEMS
 from routelearn.serve import jobs
 from routelearn.serve import think as thinking
-from routelearn.serve.batching import FairQueue, Job, lane_of
+from routelearn.serve.batching import FairQueue, Job, lane_of, likely_problem
 from routelearn.serve.catalogue import random_instance
 from routelearn.serve.limits import Limits, Refused
 from routelearn.serve.metrics import Metrics
@@ -127,9 +128,30 @@ def test_one_construction_that_does_not_hold_costs_the_others_nothing(monkeypatc
     assert sorted(answers[1]["routes"][0]["stops"]) == list(range(9))
 
 
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_zero_seconds_give_what_the_library_gives_for_them(name):
+    found = {"policy": 0, "heuristic": 0}
+    for seed in range(6):
+        fields = random_instance(name, 15, seed)
+        [[(_, served)]] = jobs.construct([(0, OPTIONS | fields)], LIMITS)
+        assert served["cost"] == pytest.approx(routelearn.solve(**fields, seconds=0).cost, rel=1e-6)
+        found[served["history"][-1]["by"]] += 1
+    if name == "cvrp":
+        assert min(found.values()) > 0, "both are tried, and the better one kept"
+
+
+def test_a_decoding_strategy_asks_for_the_policy_alone():
+    requests = [(seed, OPTIONS | random_instance("cvrp", 15, seed) | {"decode": "greedy"}) for seed in range(6)]
+    [group] = jobs.construct(requests, LIMITS)
+    assert {event["by"] for _, answer in group for event in answer["history"]} == {"policy"}
+
+
 @pytest.mark.parametrize(
     ("message", "field"),
     [
+        ("instance 12, row 1: the demand is -1; it cannot be negative", "instances.12.demand"),
+        ("instance 3: tsp has no maximum length; leave it out or name another problem", "instances.3.max_length"),
+        ("instance 0: unknown problem 'x'; the choices are tsp", "problem"),
         ("the request: row 3 of coords is not a finite number below 1e+15", "coords"),
         ("the request: cvrp needs a demand for every stop; there is no such column", "demand"),
         ("the request: the minimum prize 9 is out of reach; all prizes together are 3", "min_prize"),
@@ -144,8 +166,17 @@ def test_the_field_is_read_from_the_message(message, field):
 
 def test_deliveries_that_would_take_a_million_loads_are_refused():
     fields = {"coords": [[0.0, 0.0], [1.0, 1.0]], "demand": [0.0, 1e9], "capacity": 1.0, "problem": "sdvrp"}
-    with pytest.raises(Refused, match="fill 1000000000 vehicles"):
-        jobs.prepare(fields, LIMITS)
+    for source, field in ((None, "capacity"), ("instance 2", "instances.2.capacity")):
+        with pytest.raises(Refused, match=f"{source or 'the request'}: the demands fill 1000000000 veh") as refusal:
+            jobs.prepare(fields | {"source": source}, LIMITS)
+        assert refusal.value.field == field
+
+
+def test_a_limit_that_is_no_number_names_the_instance_of_a_batch():
+    fields = {"coords": [[0.0, 0.0], [1.0, 1.0]], "demand": [0.0, 1.0], "capacity": float("inf")}
+    with pytest.raises(InputError, match=r"^instance 2: .*capacity") as refusal:
+        jobs.prepare(fields | {"source": jobs.source_of(2)}, LIMITS)
+    assert jobs.field_of(str(refusal.value)) == "instances.2.capacity"
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
@@ -154,8 +185,8 @@ def test_every_step_of_a_construction_is_explained(name, sample, monkeypatch):
     problem = PROBLEMS[name]
     torch.manual_seed(1)
     policy = policies.build("attention", shape_of(problem), {}).eval()
-    monkeypatch.setattr(thinking, "load_model", lambda *_: Model(policy, name, "attention", {}, {"sizes": [20]}))
-    monkeypatch.setattr(thinking, "shipped", lambda: {"m": {"problem": name}})
+    model = Model(policy, name, "attention", {}, {"sizes": [20]})
+    monkeypatch.setattr(thinking, "find_model", lambda *_: (model, ()))
     fields = random_instance(name, 12, 3) | {"sample": sample, "seed": 5}
     shown = thinking.think(fields, LIMITS)
     nodes = len(fields["coords"])
@@ -179,8 +210,40 @@ def test_every_step_of_a_construction_is_explained(name, sample, monkeypatch):
 
 def test_a_problem_without_a_model_is_told_with_those_that_have_one(monkeypatch):
     monkeypatch.setattr(thinking, "shipped", lambda: {"m": {"problem": "tsp"}, "n": {"problem": "cvrp"}})
+    monkeypatch.setattr(thinking, "find_model", lambda *_: (None, ()))
     with pytest.raises(InputError, match=r"no trained model ships for pctsp yet.* one of: cvrp, tsp"):
         thinking.think(random_instance("pctsp", 9, 0) | {"sample": False, "seed": 0}, LIMITS)
+
+
+def test_a_problem_that_does_not_explain_itself_can_be_watched_all_the_same(monkeypatch):
+    class Silent(type(PROBLEMS["cvrp"])):
+        explain = None
+
+    fields = random_instance("cvrp", 9, 0) | {"sample": False, "seed": 0}
+    original = thinking.prepare
+
+    def prepared(*arguments):
+        task = original(*arguments)
+        return jobs.Task(task.stops, task.converted._replace(problem=Silent()))
+
+    monkeypatch.setattr(thinking, "prepare", prepared)
+    shown = thinking.think(fields, LIMITS)
+    assert [step["remaining"] for step in shown["steps"]] == [{}] * len(shown["steps"])
+    assert {why for step in shown["steps"] for _, why in step["masked"]} == {thinking.NO_REASON}
+
+
+def test_a_construction_far_from_what_a_model_knows_is_refused():
+    fields = {"coords": [[float(i), 0.5] for i in range(1500)], "sample": False, "seed": 0}
+    with pytest.raises(InputError, match="1500 stops, far from what the model for tsp was trained on"):
+        thinking.think(fields, Limits(think_nodes=2000))
+
+
+def test_the_likely_problem_is_the_one_the_stops_are_read_as():
+    for name in PROBLEMS:
+        fields = random_instance(name, 5, 0)
+        del fields["problem"]
+        assert likely_problem(fields) == jobs.prepare(fields, LIMITS).converted.problem.name
+    assert likely_problem({"coords": [], "prize": [0.0], "min_prize": 1.0}) == "pctsp"
 
 
 def test_a_construction_that_is_too_large_to_show_names_the_limit():

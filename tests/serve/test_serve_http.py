@@ -177,6 +177,31 @@ def test_a_batch_is_answered_in_order_and_fails_as_a_whole(server):
     assert bad.json()["field"] == "instances.3.depot"
 
 
+@pytest.mark.parametrize(
+    ("wrong", "shared", "words", "field"),
+    [
+        ({"demand": [0, -1, 1], "capacity": 5}, {}, "instance 1, row 1: the demand is -1", "instances.1.demand"),
+        ({"max_length": 5}, {"problem": "tsp"}, "instance 1: tsp has no maximum length", "instances.1.max_length"),
+        ({}, {"problem": "vrp"}, "instance 0: unknown problem 'vrp'", "problem"),
+        ({"demand": [0, 9, 1], "capacity": 1}, {}, "instance 1, row 1: stop '1' demands 9", "instances.1.demand"),
+    ],
+)
+def test_a_batch_names_the_instance_and_its_field_however_it_is_solved(server, wrong, shared, words, field):
+    body = {"instances": [{"coords": SQUARE[:3]}, {"coords": SQUARE[:3]} | wrong], **shared}
+    for seconds in (0, 0.2):
+        refused = post(server, "/solve/batch", body | {"seconds": seconds})
+        assert refused.status_code == 422
+        assert refused.json()["error"].startswith(words)
+        assert refused.json()["field"] == field
+
+
+def test_a_decoding_strategy_without_the_policy_is_refused(server):
+    for path, body in (("/solve", {"coords": SQUARE}), ("/solve/batch", {"instances": [{"coords": SQUARE}]})):
+        refused = post(server, path, body | {"seconds": 0, "decode": "augment:8", "policy": False})
+        assert (refused.status_code, refused.json()["field"]) == (422, "decode")
+        assert "leave one of them out" in refused.json()["error"]
+
+
 def test_requests_that_arrive_together_share_a_batch(server):
     def observed():
         return server.metric('routelearn_batch_size_count{lane="construct"}')

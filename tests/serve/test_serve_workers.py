@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from routelearn.errors import InputError
+from routelearn.serve import worker as process
 from routelearn.serve import workers
 from routelearn.serve.limits import Limits, Refused
 from routelearn.serve.metrics import Metrics
@@ -156,6 +157,35 @@ def test_a_full_lane_refuses(monkeypatch):
             pool.submit("long", "solve", {"seconds": 1}, "a")
 
     with_pool(story, monkeypatch)
+
+
+def test_a_search_that_ends_while_it_is_cancelled_leaves_the_worker_hearing(monkeypatch):
+    class Ending(dict):
+        """Searches that end at the very moment somebody looks for them."""
+
+        def __contains__(self, number):
+            return self.pop(number, None) is not None
+
+        def get(self, number, default=None):
+            self.pop(number, None)
+            return default
+
+    messages = iter([("cancel", 5), ("jobs", [(6, "solve", {})])])
+
+    def heard():
+        for message in messages:
+            return message
+        raise EOFError
+
+    def gone(status):
+        raise SystemExit(status)
+
+    monkeypatch.setattr(process.os, "_exit", gone)
+    deaf = process.Worker(SimpleNamespace(recv=heard), Limits(), "long")
+    deaf.boards = Ending({5: SimpleNamespace(stop=None)})
+    with pytest.raises(SystemExit):
+        deaf.listen()
+    assert deaf.inbox.get_nowait() == [(6, "solve", {})], "the next request is heard of"
 
 
 def test_the_command_says_what_to_install(monkeypatch):

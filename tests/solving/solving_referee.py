@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-TOLERANCE = 1.1e-5  # relative, on lengths and prizes
+TOLERANCE = 1.1e-9  # relative, on lengths and prizes
+UNFORESEEN = 1.1e-5  # on prizes that are only known after the visit
 
 
 @dataclass
@@ -76,7 +77,8 @@ def judge(case: Case, routes: list[list[int]]) -> float:
         assert length <= case.max_length * (1 + TOLERANCE), "the length limit"
         return -float(sum(prize[stop] for stop in visits))
     earned = case.prize if case.real_prize is None else case.real_prize
-    enough = sum(earned[stop] for stop in visits) >= case.min_prize * (1 - TOLERANCE)
+    tolerance = TOLERANCE if case.real_prize is None else UNFORESEEN
+    enough = sum(earned[stop] for stop in visits) >= case.min_prize * (1 - tolerance)
     assert enough or len(visits) == count - 1, "the least prize, or every stop"
     left_out = set(range(1, count)) - set(visits)
     return float(length + sum(case.penalty[stop] for stop in left_out))

@@ -11,7 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from routelearn.commands.improve import improve
-from routelearn.commands.solve import solve
+from routelearn.commands.solve import answer_names, solve, try_writing
 from routelearn.errors import InputError
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -92,6 +92,88 @@ def test_a_folder_is_solved_file_by_file(tmp_path: Path) -> None:
     assert sorted(path.name for path in pictures.iterdir()) == ["monday.csv.html", "tuesday.csv.html"]
 
 
+def test_answers_of_files_of_one_name_do_not_overwrite_each_other(tmp_path: Path) -> None:
+    for i, name in enumerate(("stops", "a/stops", "b/stops", "a/deep/other")):
+        path = tmp_path / "in" / f"{name}.csv"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"x,y\n0,0\n{i + 1},0\n")
+    for pattern, names in (
+        ("*/stops.csv", {"a_stops.csv.json": 4, "b_stops.csv.json": 6}),
+        ("**/*.csv", {"stops.csv.json": 2, "a_stops.csv.json": 4, "b_stops.csv.json": 6, "other.csv.json": 8}),
+    ):
+        out = tmp_path / f"out{len(names)}"
+        result = call(solve, tmp_path / "in" / pattern, "--seconds", 0, "--out", out, "--plot", out)
+        assert result.exit_code == 0, result.output
+        assert {path.name: json.loads(path.read_text())["cost"] for path in out.glob("*.json")} == names
+        assert len(list(out.glob("*.html"))) == len(names)
+
+
+@pytest.mark.parametrize(
+    ("sources", "names"),
+    [
+        (["in/a.csv", "in/b.csv"], ["a.csv", "b.csv"]),
+        (["x/a.csv", "y/a.csv", "y/b.csv"], ["x_a.csv", "y_a.csv", "b.csv"]),
+        (["a b.csv", "a_b.csv"], ["a_b.csv", "a_b.csv_2"]),
+        (["x/a.csv", "y/A.csv"], ["x_a.csv", "y_A.csv"]),
+        (["x/y/a.csv", "x_y/a.csv", "x_y_a.csv"], ["x_y_a.csv", "x_y_a.csv_2", "x_y_a.csv_3"]),
+        (["s.npz[0]", "s.npz[1]"], ["s.npz_0_", "s.npz_1_"]),
+    ],
+)
+def test_names_of_answers_are_the_files_own_where_they_can_be(sources: list[str], names: list[str]) -> None:
+    assert answer_names(sources) == names
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "words"),
+    [
+        ("--out", "x.geojson", "has no lat and lon"),
+        ("--out", "x.sol", "routes from a depot"),
+        ("--out", "folder.json", "is a folder"),
+        ("--plot", "folder.png", "is a folder"),
+        ("--out", "x" * 300 + ".json", "cannot be written"),
+        ("--plot", "x" * 300 + ".html", "cannot be written"),
+    ],
+)
+def test_targets_that_cannot_be_written_are_told_before_the_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str, name: str, words: str
+) -> None:
+    for folder in ("folder.json", "folder.png"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "plane.csv").write_text("id,x,y\na,0,0\nb,0,1\nc,1,1\n")
+    (tmp_path / "a.json").write_text('{"routes": [["a", "b", "c"]]}')
+    monkeypatch.setattr("routelearn.solving.solve_stops", lambda *_, **__: pytest.fail("searched first"))
+    for call_it in (
+        lambda: call(solve, tmp_path / "plane.csv", option, tmp_path / name),
+        lambda: call(improve, tmp_path / "a.json", "--stops", tmp_path / "plane.csv", option, tmp_path / name),
+    ):
+        with pytest.raises(InputError) as caught:
+            call_it()
+        assert words in str(caught.value)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json", "folder.json", "folder.png", "plane.csv"]
+
+
+def test_a_folder_for_answers_that_is_a_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / "answers").write_text("")
+    with pytest.raises(InputError, match="answers: cannot be written"):
+        call(solve, EXAMPLES, "--out", tmp_path / "answers")
+
+
+def test_a_target_that_is_there_keeps_its_content_until_it_is_written(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text("old")
+    try_writing("--out", tmp_path / "x.json", folder=False)
+    assert (tmp_path / "x.json").read_text() == "old"
+
+
+def test_split_deliveries_say_how_much_each_visit_brings() -> None:
+    text = "id,x,y,demand\nhub,0,0,0\na,1,0,5\nb,2,0,2.5\n"
+    result = call(solve, "-", "--problem", "sdvrp", "--capacity", 4, "--seconds", 0, stdin=text)
+    assert "a (4)" in result.output
+    assert "a (1)" in result.output
+    assert "b (2.5)" in result.output
+    result = call(solve, "-", "--capacity", 9, "--seconds", 0, stdin=text)
+    assert "(" not in next(line for line in result.output.splitlines() if "b" in line and ">" in line)
+
+
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf", "html"])
 def test_pictures(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"picture.{suffix}"
@@ -113,6 +195,12 @@ def test_pictures(tmp_path: Path, suffix: str) -> None:
         ([str(EXAMPLES / "cities.csv"), "--seconds", "-1"], "seconds is -1"),
         ([str(EXAMPLES / "cities.csv"), "--capacity", "3"], "no demand"),
         ([], "no stops"),
+        ([""], "the name of the file is empty"),
+        ([str(EXAMPLES / "cities.csv"), "--seed", "-1"], "seed is -1"),
+        (
+            [str(EXAMPLES / "deliveries.csv"), "--capacity", "abc"],
+            "deliveries.csv: the capacity given is 'abc', not a number",
+        ),
     ],
 )
 def test_refusals_are_one_line(arguments: list[str], words: str) -> None:

@@ -112,6 +112,18 @@ def test_anything_else_is_one_clear_line(arrays: dict, limits: dict) -> None:
         ({"coords": [[0, 0], [1, 1]], "depot": 2}, "0 to 1"),
         ({"coords": [[0, 0], [1, 1]], "seconds": -1}, "seconds is -1"),
         ({"coords": [[0, 0], [1, 1]], "seconds": float("nan")}, "seconds is nan"),
+        ({"coords": [[0, 0], [1, 1]], "seconds": "a"}, "seconds is 'a'; a number from 0"),
+        ({"coords": [[0, 0], [1, 1]], "seconds": None}, "seconds is None"),
+        ({"coords": [[0, 0], [1, 1]], "seed": -1}, "seed is -1; a whole number from 0"),
+        ({"coords": [[0, 0], [1, 1]], "seed": 1.5}, "seed is 1.5"),
+        ({"coords": [[0, 0], [1, 1]], "threads": -1}, "threads is -1; a whole number from 1"),
+        ({"coords": [[0, 0], [1, 1]], "threads": 0}, "threads is 0"),
+        ({"coords": [[0, 0], [1, 1]], "threads": True}, "threads is True"),
+        (
+            {"coords": [[0, 0], [1, 1]], "demand": [0, 1], "capacity": "abc"},
+            "the arguments: the capacity given is 'abc', not a number",
+        ),
+        ({"coords": [[0, 0], [1, 1]], "max_length": "1.000,5"}, "nothing between thousands, as 1000.5"),
         ({"coords": [[0, 0], [1, 1]], "problem": "vrp"}, "unknown problem"),
         ({"coords": [[0, 0], [1, 1]], "model": "nowhere.safetensors"}, "no such model"),
         ({"coords": [[0, 0], [1, 1]], "prize": [0, 1], "penalty": [0, 1], "min_prize": 7}, "out of reach"),
@@ -122,3 +134,8 @@ def test_messages_say_what_and_where(arguments: dict, words: str) -> None:
         solve(**arguments)
     assert words in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    found = solve([[0, 0], [0, 1], [1, 1]], seconds=np.float32(0.01), seed=np.int64(3), threads=np.int64(1))
+    assert len(found.routes[0]) == 3

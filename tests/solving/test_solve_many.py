@@ -56,6 +56,9 @@ def test_one_limit_for_all_or_one_each() -> None:
         ({"coords": [[[0, 0], [1, 1]], [[0, 0]]]}, "instance 1: one stop"),
         ({"coords": [[[0, 0], [1, 1]]], "demand": [[0, 1]], "capacity": [1, 2]}, "capacity has 2 entries"),
         ({"coords": [[[0, 0], [1, 1]]], "seconds": -1}, "seconds is -1"),
+        ({"coords": [[[0, 0], [1, 1]]], "seconds": "a"}, "seconds is 'a'"),
+        ({"coords": [[[0, 0], [1, 1]]], "seed": -1}, "seed is -1"),
+        ({"coords": [[[0, 0], [1, 1]]], "threads": -1}, "threads is -1"),
     ],
 )
 def test_messages_name_the_instance(arguments: dict, words: str) -> None:

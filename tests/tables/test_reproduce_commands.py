@@ -45,11 +45,14 @@ def test_solvers_are_listed_with_licence_and_reason(
             ("reproduce", "table1", "--instances", "9"),
             "--instances has no meaning for table1; it is for table-ablations, figure3, figure6",
         ),
-        (("reproduce", "table1", "--sizes", "20;50"), "sizes are '20;50'"),
+        (("reproduce", "table1", "--sizes", "20;50"), "sizes is '20;50'"),
         (("reproduce", "table1", "--problems", "tsp,vrp"), "'vrp' is not in this table"),
         (("reproduce", "table-ablations", "--full", "--instances", "999"), "leave out --instances"),
-        (("reproduce", "figure3", "--train", "--seeds", "one"), "seeds are 'one'"),
+        (("reproduce", "figure3", "--train", "--seeds", "one"), "seeds is 'one'"),
         (("reproduce", "figure7", "--train"), "--train has no meaning for figure7"),
+        (("reproduce", "figure3", "--limit", "50"), "--limit has no meaning for figure3 without training"),
+        (("reproduce", "figure6", "--full"), "--full has no meaning for figure6 without training; give --train"),
+        (("reproduce", "table-ablations", "--minutes", "5"), "--minutes has no meaning for table-ablations without"),
         (("plot-run", "missing"), "missing: no metrics there"),
     ],
 )
@@ -81,6 +84,41 @@ def test_training_gets_what_the_command_line_asks_for(
     assert asked[1][:2] == (16, 6_400_000)
     run(capsys, "reproduce", "figure3", "--out", str(tmp_path))
     assert len(asked) == 2  # only --train trains
+
+
+def test_figures_of_runs_show_the_seeds_and_sizes_asked_for(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ablations, "KEPT", tmp_path / "kept")
+    out = ("--out", str(tmp_path))
+    assert "8 of 8 runs are missing" in run(capsys, "reproduce", "figure3", "--seeds", "1234", *out)[1]
+    assert "16 of 16 runs are missing" in run(capsys, "reproduce", "figure3", *out)[1]
+    _, large, _ = run(capsys, "reproduce", "figure6", "--sizes", "100", "--seeds", "1235", *out)
+    assert "4 of 4 runs are missing (tsp100-attention-3layers-rollout-1e-4-seed1235" in large
+    assert "figure6 --train --sizes 100" in large
+    assert "16 of 16 runs are missing (tsp20-" in run(capsys, "reproduce", "figure6", *out)[1]
+
+
+def test_figure_3_is_drawn_from_the_runs_kept_in_the_repository(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not ablations.KEPT.is_dir():
+        pytest.skip("not a checkout: docs/runs is not there")
+    monkeypatch.setattr(ablations, "REFERENCES", ())  # without gaps: optimal tours of 10,000 instances take minutes
+    code, out, _ = run(capsys, "reproduce", "figure3", "--seeds", "1234", "--out", str(tmp_path))
+    assert code == 0
+    assert "missing" not in out
+    assert (tmp_path / "figure3-learning-curves.png").is_file()
+
+
+def test_the_table_of_one_seed_misses_nothing_of_the_other(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ablations, "KEPT", tmp_path / "kept")
+    _, out, _ = run(capsys, "reproduce", "table-ablations", "--seeds", "1234", "--out", str(tmp_path))
+    assert "seed1234" in out
+    assert "seed1235" not in out
+    assert "left out: the runs with seed 1235" in out
 
 
 def test_a_run_is_plotted(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -174,7 +174,7 @@ function methods() {
 
 function options(method) {
   const seconds = Number($("seconds").value) || 0;
-  if (method === "greedy") return { seconds: 0 };
+  if (method === "greedy") return { seconds: 0, decode: "greedy" };
   if (method === "sample") return { seconds: 0, decode: "sample:128" };
   if (method === "search") return { seconds, policy: false };
   if (method.startsWith("solver:")) return { seconds, solver: method.slice(7) };

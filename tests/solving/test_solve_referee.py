@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from solving_referee import Case, judge, random_case
+from solving_referee import SINGLE, Case, judge, random_case
 
 from routelearn import policies
 from routelearn.policies.base import shape_of
@@ -95,7 +95,7 @@ def referee_many(problem: Problem, size: int, batch: int, solutions: int, temper
     costs = problem.cost(x, tours)
     for row, case in enumerate(cases_of(problem, x)):
         for column in range(tours.shape[1]):
-            cost = judge(case, routes_of(problem, tours[row, column].tolist(), x.xy.shape[1]))
+            cost = judge(case, routes_of(problem, tours[row, column].tolist(), x.xy.shape[1]), SINGLE)
             assert cost == pytest.approx(float(costs[row, column]), rel=1e-5, abs=1e-5)
     return tours.shape[0] * tours.shape[1]
 

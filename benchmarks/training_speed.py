@@ -9,6 +9,7 @@ Whole training steps are timed, the rollout baseline's forward pass included, at
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import time
 
@@ -18,6 +19,7 @@ from routelearn import policies, problems
 from routelearn.compiling import Captured, autocast, best_device, resolve_precision
 from routelearn.config import TrainConfig
 from routelearn.policies.base import shape_of
+from routelearn.policies.cpu_shares import keeping_memory
 from routelearn.problems import PROBLEMS, DeviceRng, NumpyRng
 from routelearn.rollout import rollout
 from routelearn.train import make_baseline
@@ -208,7 +210,8 @@ def main() -> None:
     )
     rows = []
     for problem, n, baseline in cases:
-        row = measure(problem, int(n), baseline, device, precision, options.seconds, options.stages)
+        with keeping_memory() if device.type == "cpu" else contextlib.nullcontext():  # as training does
+            row = measure(problem, int(n), baseline, device, precision, options.seconds, options.stages)
         rows.append(row)
         print(
             f"{problem + ' ' + n + ' ' + baseline:24}{row['batch']:6}{row['S']:4}{row['ms']:9.2f}"

@@ -30,6 +30,7 @@ from routelearn.config import TrainConfig
 from routelearn.decode import decode
 from routelearn.errors import InputError
 from routelearn.policies.base import shape_of
+from routelearn.policies.cpu_shares import keeping_memory
 from routelearn.problems.base import NumpyRng, Problem, take, to_device, to_single
 from routelearn.rollout import advance
 from routelearn.update import Meter, Update, truncated_greedy_costs
@@ -57,7 +58,8 @@ def train(
     config.json, metrics.jsonl, checkpoint.pt (the whole state), best.safetensors and last.safetensors.
     """
     precision = resolve_precision(config.precision, device)
-    with surroundings(device, precision, deterministic) as stop_signals:
+    memory = keeping_memory() if device.type == "cpu" else contextlib.nullcontext()
+    with memory, surroundings(device, precision, deterministic) as stop_signals:
         return learn(
             config, out, device=device, resume=resume, warm_start=warm_start, reference=reference or {},
             compile=device.type == "cuda" if compile is None else compile, precision=precision,

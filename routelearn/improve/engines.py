@@ -15,7 +15,7 @@ from routelearn.improve import routes_local, selective_kernel, sisr_kernel, star
 from routelearn.improve.graph import Graph, floats, graph_of, random_state
 from routelearn.improve.routes import clear, copy_all, empty_routes, read_tour, total_length, write_tour
 from routelearn.improve.swap_star import angles
-from routelearn.problems.op import EXACT
+from routelearn.problems.base import EXACT
 
 Tour = NDArray[np.int64]
 

@@ -17,11 +17,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from routelearn.policies.cpu_shares import in_threads, pieces
+from routelearn.policies.cpu_shares import HEAD, flat, in_threads, pieces
 
 ROWS = 640  # of a piece, at most (or one instance): the widest intermediate then stays in a processor's own cache
 WORTH = 4096  # rows in a batch from which compiled code and threads pay
-HEAD = 16  # columns of a head, a vector of the compiled attention
 
 
 def trains(h: Tensor) -> bool:
@@ -107,23 +106,19 @@ class _Share:
     def arrays(self, *tensors: Tensor) -> Iterator[tuple[np.ndarray, ...]]:
         """The same as flat arrays, for compiled code."""
         ends = np.array(list(accumulate(self.rows)))[:-1]
-        cut = (np.split(_flat(tensor[self.span]), ends * tensor.shape[1]) for tensor in tensors)
+        cut = (np.split(flat(tensor[self.span]), ends * tensor.shape[1]) for tensor in tensors)
         return zip(*cut, strict=True)
 
     def room(self, width: int) -> list[tuple[Tensor, np.ndarray]]:
         """For each piece the same [rows, width] of memory, as a tensor and as a flat array."""
         memory = torch.empty(max(self.rows), width)
-        by_rows = {rows: (memory[:rows], _flat(memory[:rows])) for rows in set(self.rows)}
+        by_rows = {rows: (memory[:rows], flat(memory[:rows])) for rows in set(self.rows)}
         return [by_rows[rows] for rows in self.rows]
 
     def sums(self, count: int, width: int) -> tuple[np.ndarray, np.ndarray]:
         """Room for `count` sums of each piece, [pieces, count, width], and the same flat by piece."""
         memory = np.empty((len(self.rows), count, width), np.float32)
         return memory, memory.reshape(len(self.rows), -1)
-
-
-def _flat(tensor: Tensor) -> np.ndarray:
-    return tensor.view(-1).numpy()
 
 
 class _Layer(torch.autograd.Function):
@@ -136,45 +131,45 @@ class _Layer(torch.autograd.Function):
 
         batch, nodes, width = h.shape
         qkv, out, expand, expand_bias, contract, contract_bias = (p.detach() for p in parameters[:6])
-        heads, scale, bias = layer.heads, HEAD**-0.5, _flat(expand_bias)
+        heads, scale, bias = layer.heads, HEAD**-0.5, flat(expand_bias)
         h = h.detach().contiguous().view(-1, width)
         projected, wide = h.new_empty(h.shape[0], 3 * width), h.new_empty(h.shape[0], expand.shape[0])
         mixed, attended, normal, fed, result = (torch.empty_like(h) for _ in range(5))
 
         def attention(low: int, high: int) -> tuple[list[int], np.ndarray]:
             share = _Share(low, high, nodes)
-            moments, flat = share.sums(3, width)
+            moments, by_piece = share.sums(3, width)
             views, arrays = share.views(h, projected, mixed, attended), share.arrays(h, projected, mixed, attended)
             for i, ((x, triple, heard, y), (a_x, a_triple, a_heard, a_y)) in enumerate(zip(views, arrays, strict=True)):
                 torch.mm(x, qkv.T, out=triple)
                 attend(share.instances[i], nodes, heads, scale, a_triple, a_heard)
                 torch.mm(heard, out.T, out=y)
-                add_moments(share.rows[i], width, a_x, a_y, flat[i])
+                add_moments(share.rows[i], width, a_x, a_y, by_piece[i])
             return share.rows, moments
 
         first = _normal(layer.norm_attention, None, in_threads(attention, batch))
-        factor, offset = _flat(first[0]), _flat(first[1])
+        factor, offset = flat(first[0]), flat(first[1])
 
         def feed_forward(low: int, high: int) -> tuple[list[int], np.ndarray]:
             share = _Share(low, high, nodes)
-            moments, flat = share.sums(3, width)
+            moments, by_piece = share.sums(3, width)
             views, arrays = share.views(normal, wide, fed), share.arrays(attended, normal, wide, fed)
             for i, ((x, w, y), (a_from, a_x, a_w, a_y)) in enumerate(zip(views, arrays, strict=True)):
                 scaled(share.rows[i], width, a_from, factor, offset, a_x)
                 torch.mm(x, expand.T, out=w)
                 add_relu(share.rows[i], bias.size, bias, a_w)
                 torch.mm(w, contract.T, out=y)
-                add_moments(share.rows[i], width, a_x, a_y, flat[i])
+                add_moments(share.rows[i], width, a_x, a_y, by_piece[i])
             return share.rows, moments
 
         # The last bias would be taken off again with the mean: only the running mean knows of it.
         second = _normal(layer.norm_feed_forward, contract_bias, in_threads(feed_forward, batch))
-        last_factor, last_offset = _flat(second[0]), _flat(second[1])
+        last_factor, last_offset = flat(second[0]), flat(second[1])
 
         def normalise(low: int, high: int) -> None:
             span = slice(low * nodes, high * nodes)
             rows = span.stop - span.start
-            scaled(rows, width, _flat(fed[span]), last_factor, last_offset, _flat(result[span]))
+            scaled(rows, width, flat(fed[span]), last_factor, last_offset, flat(result[span]))
 
         in_threads(normalise, batch)
         ctx.save_for_backward(h, projected, mixed, attended, normal, wide, fed, *first, *second, *parameters)
@@ -193,22 +188,22 @@ class _Layer(torch.autograd.Function):
         heads, scale, rows, hidden = ctx.heads, HEAD**-0.5, h.shape[0], expand.shape[0]
         d_result = d_result.contiguous().view(rows, width)
         d_x, d_h = torch.empty_like(h), torch.empty_like(h)
-        mean_attended, mean_fed = _flat(first[2]), _flat(second[2])
+        mean_attended, mean_fed = flat(first[2]), flat(second[2])
 
         def result_sums(low: int, high: int) -> np.ndarray:
             share = _Share(low, high, nodes)
-            sums, flat = share.sums(2, width)
+            sums, by_piece = share.sums(2, width)
             for i, (a_d, a_y) in enumerate(share.arrays(d_result, fed)):
-                product_sums(share.rows[i], width, a_d, a_y, mean_fed, flat[i])
+                product_sums(share.rows[i], width, a_d, a_y, mean_fed, by_piece[i])
             return sums
 
         last, d_norm_fed = _normal_gradient(rows, in_threads(result_sums, batch), weight_fed, *second[2:])
 
         def feed_forward(low: int, high: int) -> tuple[list[Tensor], np.ndarray]:
             share = _Share(low, high, nodes)
-            sums, flat = share.sums(2, width)
+            sums, by_piece = share.sums(2, width)
             d_expand, d_contract, d_bias = torch.zeros_like(expand), torch.zeros_like(contract), h.new_zeros(hidden)
-            a_bias, room = _flat(d_bias), share.room(hidden)
+            a_bias, room = flat(d_bias), share.room(hidden)
             views = share.views(d_x, wide, normal)
             arrays = share.arrays(d_result, fed, d_x, wide, attended)
             for i, ((d_y, w, x), (a_d, a_y, a_d_y, a_w, a_from)) in enumerate(zip(views, arrays, strict=True)):
@@ -219,7 +214,7 @@ class _Layer(torch.autograd.Function):
                 relu_gradient(share.rows[i], hidden, a_w, a_d_w, a_bias)
                 d_expand.addmm_(d_w.T, x)
                 d_y.addmm_(d_w, expand)  # now the gradient of x
-                product_sums(share.rows[i], width, a_d_y, a_from, mean_attended, flat[i])
+                product_sums(share.rows[i], width, a_d_y, a_from, mean_attended, by_piece[i])
             return [d_expand, d_bias, d_contract], sums
 
         shares = in_threads(feed_forward, batch)

@@ -13,10 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from routelearn.policies.cpu_shares import in_threads, pieces
+from routelearn.policies.cpu_shares import HEAD, flat, in_threads, pieces
 
 ROWS = 1600  # of a piece, at most (or one instance)
-HEAD = 16  # columns of a head, a vector of the compiled attention
 WORTH = 16  # instances from which loading compiled code pays
 
 
@@ -78,20 +77,16 @@ def layer_forward(layer: Any, h: Tensor) -> Tensor:
             count = at.stop - at.start
             x, out = h[at].view(-1, width), result[at].view(-1, width)
             projected, mixed = torch.mm(x, layer.qkv.weight.T), torch.empty_like(x)
-            attend(count, nodes, layer.heads, HEAD**-0.5, _flat(projected), _flat(mixed))
+            attend(count, nodes, layer.heads, HEAD**-0.5, flat(projected), flat(mixed))
             y = torch.mm(mixed, layer.out.weight.T)
-            first(count, nodes, _flat(x), _flat(y))
+            first(count, nodes, flat(x), flat(y))
             wide = torch.mm(y, layer.expand.weight.T)
-            add_relu(count * nodes, expand_bias.size, expand_bias, _flat(wide))
+            add_relu(count * nodes, expand_bias.size, expand_bias, flat(wide))
             torch.mm(wide, layer.contract.weight.T, out=out)
-            second(count, nodes, _flat(y), _flat(out))
+            second(count, nodes, flat(y), flat(out))
 
     in_threads(work, batch)
     return result
-
-
-def _flat(tensor: Tensor) -> np.ndarray:
-    return tensor.view(-1).numpy()
 
 
 @torch.no_grad()

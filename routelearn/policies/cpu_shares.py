@@ -14,7 +14,11 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import torch
+from torch import Tensor
+
+HEAD = 16  # columns of a head, a vector of the compiled loops
 
 _pools: dict[int, Any] = {}
 os.register_at_fork(after_in_child=_pools.clear)  # a child has none of its parent's threads
@@ -31,15 +35,16 @@ def keeping_memory() -> Iterator[None]:
     TSP100 they took 5 to 8 %). Other C libraries are left alone.
     """
     tune = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
+    if tune is None:
+        yield
+        return
     for option, (kept, _) in MALLOPT.items():
-        if tune is not None:
-            tune(option, kept)
+        tune(option, kept)
     try:
         yield
     finally:
         for option, (_, usual) in MALLOPT.items():
-            if tune is not None:
-                tune(option, usual)
+            tune(option, usual)
 
 
 def pool(threads: int) -> Any:
@@ -72,6 +77,11 @@ def in_threads(work: Callable[[int, int], Any], batch: int) -> list[Any]:
     if threads == 1:
         return [ungraded((0, batch))]
     return list(pool(threads).map(ungraded, pairwise(batch * i // threads for i in range(threads + 1))))
+
+
+def flat(tensor: Tensor) -> np.ndarray:
+    """A contiguous tensor as compiled code takes it."""
+    return tensor.view(-1).numpy()
 
 
 def pieces(low: int, high: int, longest: int) -> Iterator[slice]:

@@ -45,6 +45,17 @@ def _context(NODES, SCALARS, row, valid, K: tl.constexpr, C: tl.constexpr):
 
 
 @triton.jit
+def _softmax(scores, feasible):
+    """Weights [R, NP] over the feasible nodes, and the log of each row's denominator, also of an empty row."""
+    scores = tl.where(feasible, scores, float("-inf"))
+    top = tl.max(scores, 1)
+    top = tl.where(top == float("-inf"), 0.0, top)
+    weights = tl.exp(scores - top[:, None])
+    total = tl.maximum(tl.sum(weights, 1), 1e-30)
+    return weights / total[:, None], top + tl.log(total)
+
+
+@triton.jit
 def _settle(
     compatibility, feasible, nodes, row, cells, valid, inside, GIVEN, SEEDS, ACTIONS, NEXT_SEEDS, OUT, SLOPE, clip,
     temperature, MODE: tl.constexpr, SOME_GIVEN: tl.constexpr, KEEP: tl.constexpr,
@@ -127,14 +138,9 @@ def decode(
         if G == 1:
             into_key = tl.load(STEP_WEIGHTS + columns).to(tl.float32)
             scores += tl.sum(q * into_key[None, :], 1)[:, None] * extra
-        scores = tl.where(feasible, scores, float("-inf"))
-        top = tl.max(scores, 1)
-        top = tl.where(top == float("-inf"), 0.0, top)
-        weights = tl.exp(scores - top[:, None])
-        total = tl.maximum(tl.sum(weights, 1), 1e-30)
-        weights = weights / total[:, None]
+        weights, mass = _softmax(scores, feasible)
         if KEEP:
-            tl.store(MASS + row * H + h, top + tl.log(total), mask=valid)
+            tl.store(MASS + row * H + h, mass, mask=valid)
         glimpse = tl.dot(weights.to(v.dtype), v, input_precision=PRECISION)
         if G == 1:
             into_value = tl.load(STEP_WEIGHTS + D + columns).to(tl.float32)
@@ -190,14 +196,9 @@ def decode_one(
         extra = tl.load(EXTRA + row * N + nodes, mask=real, other=0.0).to(tl.float32)
         into_key = tl.load(STEP_WEIGHTS + columns).to(tl.float32)
         scores += tl.sum(q_by_head * into_key[None, :], 1)[:, None] * extra[None, :]
-    scores = tl.where(feasible[None, :], scores, float("-inf"))
-    top = tl.max(scores, 1)
-    top = tl.where(top == float("-inf"), 0.0, top)
-    weights = tl.exp(scores - top[:, None])
-    total = tl.maximum(tl.sum(weights, 1), 1e-30)
-    weights = weights / total[:, None]
+    weights, mass = _softmax(scores, feasible[None, :])
     if KEEP:
-        tl.store(MASS + row * H + heads, top + tl.log(total), mask=heads < H)
+        tl.store(MASS + row * H + heads, mass, mask=heads < H)
     glimpse = tl.dot(weights.to(v.dtype), v, input_precision=PRECISION)  # [ROWS, D]
     if G == 1:
         into_value = tl.load(STEP_WEIGHTS + D + columns).to(tl.float32)

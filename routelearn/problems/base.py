@@ -122,8 +122,12 @@ class Problem(Protocol):
         """[B, S] from tours [B, S, T]: what is minimised. The referee's number."""
         ...
 
-    def check(self, x: Any, tour: Tensor) -> None:
-        """Raise Infeasible for the first tour of [B, S, T] that breaks a rule."""
+    def check(self, x: Any, tour: Tensor, tolerance: float = 1e-5) -> None:
+        """Raise Infeasible for the first tour of [B, S, T] that breaks a rule.
+
+        Sums of fractions (a length, a prize) may miss their limit by that share of it, for rounding; whole numbers
+        may not.
+        """
         ...
 
 
@@ -282,6 +286,12 @@ def collected(values: Tensor, tour: Tensor) -> Tensor:
 # ------------------------------------------------------------------------------------------- refereeing
 
 LENGTH_TOLERANCE = 1e-5  # relative; single precision sums a tour's length to about 1e-6
+EXACT = 1e-10  # the same for what is built in double precision: a tour that fills its limit exactly must fit
+
+
+def figure(value: Tensor, tolerance: float) -> str:
+    """A number in a refusal, with digits enough to show what is beyond the tolerance."""
+    return f"{float(value):.{6 if tolerance >= LENGTH_TOLERANCE else 12}g}"
 
 
 def refuse(bad: Tensor, reason: Any) -> None:

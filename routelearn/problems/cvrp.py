@@ -161,7 +161,7 @@ class CVRP:
     def explain(self, x: Instance, s: State, units: Units) -> Explanation:
         return explain_loads(x, s.room, s.visited, self.feasible(x, s), units)
 
-    def check(self, x: Instance, tour: Tensor) -> None:
+    def check(self, x: Instance, tour: Tensor, tolerance: float = 0.0) -> None:
         check_shape(x, tour)
         check_once(visits(tour, x.demand.shape[1]), required=True)
         route = (tour == 0).cumsum(-1)  # which route each step belongs to

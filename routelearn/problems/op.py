@@ -23,6 +23,7 @@ from routelearn.problems.base import (
     closed_length,
     collected,
     depot_zero,
+    figure,
     from_depot,
     interpolated,
     is_node,
@@ -39,7 +40,6 @@ from routelearn.problems.base import (
 # D.1: about half the length of an average optimal TSP tour; linear in sqrt(n) between and beyond.
 MAX_LENGTH = {20: 2.0, 50: 3.0, 100: 4.0}
 SLACK = 1e-6  # share of the limit that rounding may add while building; the referee allows ten times as much
-EXACT = 1e-10  # the same for what is built in double precision: a tour that fills the limit exactly must fit
 
 
 class Instance(NamedTuple):
@@ -149,12 +149,14 @@ class OP:
         }
         return Explanation({"length": limit - float(s.length) * units.length}, masked)
 
-    def check(self, x: Instance, tour: Tensor) -> None:
+    def check(self, x: Instance, tour: Tensor, tolerance: float = LENGTH_TOLERANCE) -> None:
         check_shape(x, tour)
         check_ends_at_depot(tour)
         check_once(visits(tour, x.prize.shape[1]), required=False)
         length = closed_length(x, from_depot(tour))
         refuse(
-            length > x.max_length[:, None] * (1 + LENGTH_TOLERANCE),
-            lambda b, s: f"the tour is {float(length[b, s]):.6g} long; {float(x.max_length[b]):.6g} is allowed",
+            length > x.max_length[:, None] * (1 + tolerance),
+            lambda b, s: (
+                f"the tour is {figure(length[b, s], tolerance)} long; {figure(x.max_length[b], tolerance)} is allowed"
+            ),
         )

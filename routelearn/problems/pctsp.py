@@ -23,6 +23,7 @@ from routelearn.problems.base import (
     closed_length,
     collected,
     depot_zero,
+    figure,
     from_depot,
     interpolated,
     is_node,
@@ -151,7 +152,7 @@ class PCTSP:
         }
         return Explanation({"prize to collect": owed}, masked)
 
-    def check(self, x: Instance, tour: Tensor) -> None:
+    def check(self, x: Instance, tour: Tensor, tolerance: float = LENGTH_TOLERANCE) -> None:
         check_shape(x, tour)
         check_ends_at_depot(tour)
         count = visits(tour, x.prize.shape[1])
@@ -159,6 +160,9 @@ class PCTSP:
         got = collected(x.earned(), tour)
         everything = (count[..., 1:] > 0).all(-1)
         refuse(
-            (got < x.min_prize[:, None] * (1 - LENGTH_TOLERANCE)) & ~everything,
-            lambda b, s: f"the tour collects {float(got[b, s]):.6g} prize; {float(x.min_prize[b]):.6g} is required",
+            (got < x.min_prize[:, None] * (1 - tolerance)) & ~everything,
+            lambda b, s: (
+                f"the tour collects {figure(got[b, s], tolerance)} prize; "
+                f"{figure(x.min_prize[b], tolerance)} is required"
+            ),
         )

@@ -94,7 +94,7 @@ class SDVRP:
     def explain(self, x: Instance, s: State, units: Units) -> Explanation:
         return explain_loads(x, s.room, s.owed == 0, self.feasible(x, s), units)
 
-    def check(self, x: Instance, tour: Tensor) -> None:
+    def check(self, x: Instance, tour: Tensor, tolerance: float = 0.0) -> None:
         """Row by row and step by step in plain numbers: what a visit delivers depends on all before it."""
         check_shape(x, tour)
         demands, capacities = x.demand.tolist(), x.capacity.tolist()

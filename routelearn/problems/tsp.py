@@ -95,7 +95,7 @@ class TSP:
     def explain(self, x: Instance, s: State, units: Units) -> Explanation:
         return Explanation({"stops": int(s.remaining)}, dict.fromkeys(masked_nodes(self.feasible(x, s)), "visited"))
 
-    def check(self, x: Instance, tour: Tensor) -> None:
+    def check(self, x: Instance, tour: Tensor, tolerance: float = 0.0) -> None:
         check_shape(x, tour)
         nodes = x.xy.shape[1]
         missing = visits(tour[..., :nodes], nodes) == 0

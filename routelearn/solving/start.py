@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from routelearn.problems.op import EXACT
+from routelearn.problems.base import EXACT
 
 NEIGHBOURS = 40  # pairs of customers whose savings are looked at
 Floats = NDArray[np.float64]

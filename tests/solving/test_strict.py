@@ -85,7 +85,7 @@ def test_a_minimum_prize_that_the_sum_meets_exactly_is_met() -> None:
     for tour in (construct(converted.referee), _searched(converted)):
         assert sorted(tour[0, 0].tolist()) == [0, 1, 2]
     check_strictly(converted.problem, converted.referee, near)
-    with pytest.raises(Infeasible, match=r"0\.80000001 is needed"):
+    with pytest.raises(Infeasible, match=r"0\.80000001 is required"):
         check_strictly(get("pctsp"), to_instance(stops, min_prize=0.80000001).referee, near)
 
 

@@ -52,17 +52,19 @@ def advance(
     cache: Any,
     x: Any,
     live: Live,
+    seen: Seen,
     temperature: float = 0.0,
     forced: Tensor | None = None,
     keep: bool = False,
 ) -> tuple[Live, Choice, Seen]:
-    """One step: the new partial solutions, what the policy chose, and what it saw.
+    """One step on what is `seen` now: the new partial solutions, what the policy chose, and what it will see next.
 
     It takes the likeliest nodes at temperature 0, else draws; `forced` [B, S] gives the node where it is not -1.
+    The look follows the choice so that a compiler can make one pass of moving on and looking.
     """
-    seen = look(problem, x, live.state)
     choice = policy.choose(cache, live.carry, live.last, seen, temperature, forced, keep)
-    return Live(problem.step(x, live.state, choice.nodes), choice.carry, choice.nodes), choice, seen
+    state = problem.step(x, live.state, choice.nodes)
+    return Live(state, choice.carry, choice.nodes), choice, look(problem, x, state)
 
 
 Advance = Callable[..., tuple[Live, Choice, Seen]]
@@ -91,12 +93,13 @@ def rollout(
     choices: list[Choice] = []
     record_seen: list[Seen] = []
     with stepping(x.xy.device, leaves_little(cache, live.last)):
+        seen = look(problem, x, live.state)
         for t in range(steps):
-            forced = prefix[:, :, t] if prefix is not None and t < given else None
-            live, choice, seen = step(problem, policy, cache, x, live, temperature, forced, record)
-            choices.append(choice)
             if record:
                 record_seen.append(seen)
+            forced = prefix[:, :, t] if prefix is not None and t < given else None
+            live, choice, seen = step(problem, policy, cache, x, live, seen, temperature, forced, record)
+            choices.append(choice)
     tour = torch.stack([choice.nodes for choice in choices], 2)
     log_prob = torch.stack([choice.log_prob for choice in choices], 2)
     trajectory = None

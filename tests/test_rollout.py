@@ -12,7 +12,7 @@ from routelearn.policies.base import drawn, likeliest, shape_of
 from routelearn.problems import PROBLEMS, NumpyRng, get
 from routelearn.problems.base import to_single
 from routelearn.problems.contract import no_host_sync
-from routelearn.rollout import advance, begin, finish, rollout
+from routelearn.rollout import advance, begin, finish, look, rollout
 
 BATCH, CITIES, SOLUTIONS = 4, 7, 3
 
@@ -290,5 +290,5 @@ def test_a_step_changes_nothing_it_was_given():
     problem, policy, x, cache = prepared("sdvrp")
     live = begin(problem, policy, cache, x, 2)
     before = [field.clone() for field in (*live.state, live.last)]
-    advance(problem, policy, cache, x, live)
+    advance(problem, policy, cache, x, live, look(problem, x, live.state))
     assert all(torch.equal(old, new) for old, new in zip(before, (*live.state, live.last), strict=True))

@@ -25,8 +25,8 @@ ENCODED = 12_800  # nodes encoded at once on a CPU: memory of that size is used 
 class Cache(NamedTuple):
     """What the decoder needs of an encoded instance. H heads of width d; D = H d."""
 
-    keys: Tensor  # [B, H, N, d] glimpse keys
-    values: Tensor  # [B, H, N, d] glimpse values
+    keys: Tensor  # [B, N, H, d] glimpse keys: a node's heads side by side, so that one read takes all of it
+    values: Tensor  # [B, N, H, d] glimpse values
     pointer: Tensor  # [B, N, D] pointer keys with W^O folded in, scaled by 1 / sqrt(D)
     tables: Tensor  # [B, K, N, D] every node through each context slot; slot 0 carries the graph embedding
     empty: Tensor  # [B, K, D] the same for the learned placeholders
@@ -75,9 +75,9 @@ class AttentionPolicy(nn.Module):
         return self.prepare(self.encoder(features, adjacent))
 
     def encode_by(self, compiled: Callable[..., Any]) -> Callable[..., Cache]:
-        """`encode` with its two large parts compiled one by one: the layers' part is the same for every problem."""
-        attend, prepare = compiled(self.encoder.attend), compiled(self.prepare)
-        return lambda features, adjacent=None: prepare(attend(*self.encoder.project(features, adjacent)))
+        """`encode` with its parts compiled one by one: the layers' part, the largest, is the same for every problem."""
+        project, attend, prepare = map(compiled, (self.encoder.project, self.encoder.attend, self.prepare))
+        return lambda features, adjacent=None: prepare(attend(*project(features, adjacent)))
 
     def prepare(self, h: Tensor) -> Cache:
         """Everything of the decoder that does not depend on the step (eq. 5), h [B, N, D]."""
@@ -101,8 +101,8 @@ class AttentionPolicy(nn.Module):
             into_keys, into_values, into_pointer = self.step_features.weight.T.unflatten(1, (3, width)).unbind(1)
             step = torch.stack((into_keys, into_values, into_pointer @ fold.T))
         cache = Cache(
-            keys=keys.view(batch, nodes, heads, per_head).transpose(1, 2),
-            values=values.view(batch, nodes, heads, per_head).transpose(1, 2),
+            keys=keys.view(batch, nodes, heads, per_head),
+            values=values.view(batch, nodes, heads, per_head),
             pointer=pointer[:, :, 0],
             tables=tables.transpose(1, 2) + offset[:, :, None],
             empty=placeholder[None] + offset,
@@ -163,12 +163,12 @@ class AttentionPolicy(nn.Module):
         batch, queries, _ = seen.nodes.shape
         per_head = self.width // self.heads
         q = self.query(cache, seen.nodes, seen.scalars).view(batch, queries, self.heads, per_head).transpose(1, 2)
-        feasible = seen.feasible[:, None]
+        keys, values, feasible = cache.keys.transpose(1, 2), cache.values.transpose(1, 2), seen.feasible[:, None]
         if seen.step_features is None:
             if queries > 32 and q.is_cuda:
-                heads = F.scaled_dot_product_attention(q, cache.keys, cache.values, attn_mask=feasible, scale=1.0)
+                heads = F.scaled_dot_product_attention(q, keys, values, attn_mask=feasible, scale=1.0)
             else:
-                heads = self._weights(q @ cache.keys.transpose(-1, -2), feasible, cache) @ cache.values
+                heads = self._weights(q @ keys.transpose(-1, -2), feasible, cache) @ values
             glimpse = heads.transpose(1, 2).reshape(batch, queries, self.width)
             compatibility = glimpse @ cache.pointer.transpose(1, 2)
         else:
@@ -176,9 +176,9 @@ class AttentionPolicy(nn.Module):
             extra = seen.step_features.to(q.dtype)  # [B, Q, N, G]
             into_keys, into_values = cache.step[:2].unflatten(-1, (self.heads, per_head))
             along = torch.einsum("bhqd,ghd->bhqg", q, into_keys)
-            scores = q @ cache.keys.transpose(-1, -2) + torch.einsum("bhqg,bqng->bhqn", along, extra)
+            scores = q @ keys.transpose(-1, -2) + torch.einsum("bhqg,bqng->bhqn", along, extra)
             weights = self._weights(scores, feasible, cache)
-            heads = weights @ cache.values
+            heads = weights @ values
             moved = torch.einsum("bhqn,bqng->bhqg", weights, extra)
             heads = heads + torch.einsum("bhqg,ghd->bhqd", moved, into_values)
             glimpse = heads.transpose(1, 2).reshape(batch, queries, self.width)

@@ -83,7 +83,7 @@ def usable(cache: Cache, solutions: int) -> bool:
     return (
         cache.keys.device.type == "cpu"
         and cache.keys.dtype == torch.float32
-        and cache.keys.shape[1] <= MOST_HEADS
+        and cache.keys.shape[2] <= MOST_HEADS
         and not torch.is_grad_enabled()
         and not torch.compiler.is_compiling()
         and (_loaded or solutions >= WORTH)
@@ -137,7 +137,7 @@ def _laid_out(cache: Cache) -> tuple[Any, ...]:
     if cache.keys not in _kept:
         from routelearn.policies.cpu_loops import interleave, interleaved, lanes_for
 
-        batch, heads, count, per_head = cache.keys.shape
+        batch, count, heads, per_head = cache.keys.shape
         order, lanes = interleaved(heads, per_head), lanes_for(heads)
         keys, values, pointer, *rows = (part.detach().contiguous().numpy() for part in cache[:6])
         out = np.zeros((3, batch, count, order.size), np.float32)
@@ -163,7 +163,7 @@ def warm_up() -> None:
     from routelearn.policies.attention import Cache
     from routelearn.policies.base import Seen
 
-    shapes = ((1, 1, 2, 16), (1, 1, 2, 16), (1, 2, 16), (1, 1, 2, 16), (1, 1, 16), (0, 16), (3, 0, 16))
+    shapes = ((1, 2, 1, 16), (1, 2, 1, 16), (1, 2, 16), (1, 1, 2, 16), (1, 1, 16), (0, 16), (3, 0, 16))
     cache = Cache(*(torch.zeros(shape) for shape in shapes))
     node = torch.zeros((1, 1, 1), dtype=torch.int64)
     choose(cache, 10.0, Seen(node, torch.zeros(1, 1, 0), torch.ones((1, 1, 2), dtype=torch.bool), None), 0.0, None)

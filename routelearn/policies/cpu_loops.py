@@ -47,14 +47,14 @@ def interleaved(heads: int, per_head: int) -> np.ndarray:
 
 @njit(cache=True, nogil=True)
 def interleave(low, high, lanes, keys, values, pointer, out):
-    """Instances low..high of keys and values [B, H, N, d] and pointer [B, N, D] -> out [3, B, N, width]."""
-    heads, count, per_head = keys.shape[1], keys.shape[2], keys.shape[3]
+    """Instances low..high of keys and values [B, N, H, d] and pointer [B, N, D] -> out [3, B, N, width]."""
+    count, heads, per_head = keys.shape[1], keys.shape[2], keys.shape[3]
     for b in range(low, high):
         for n in range(count):
             for h in range(heads):
                 for j in range(per_head):
-                    out[0, b, n, j * lanes + h] = keys[b, h, n, j]
-                    out[1, b, n, j * lanes + h] = values[b, h, n, j]
+                    out[0, b, n, j * lanes + h] = keys[b, n, h, j]
+                    out[1, b, n, j * lanes + h] = values[b, n, h, j]
                     out[2, b, n, j * lanes + h] = pointer[b, n, h * per_head + j]
 
 

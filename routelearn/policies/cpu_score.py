@@ -43,7 +43,7 @@ class _Score(torch.autograd.Function):
 
         keys, (context, scalars, feasible, extra) = cache[0], seen
         batch, queries, nodes = feasible.shape
-        sizes = (keys.shape[1], nodes, queries, context.shape[2], scalars.shape[2], extra.shape[3])
+        sizes = (keys.shape[2], nodes, queries, context.shape[2], scalars.shape[2], extra.shape[3])
         log_prob = keys.new_empty(batch, queries)
         slopes = keys.new_empty(batch, -(-queries // BLOCK), nodes, BLOCK)  # of each block, its own nodes' come first
         arguments: tuple[Any, ...] = (*_flat(*cache, *seen, chosen), np.float32(clip), *_flat(log_prob, slopes))

@@ -46,11 +46,11 @@ def _room(length):
 
 @njit
 def _lists(nodes):
-    """Room for three lists of nodes and a place for each; where adjacent vectors begin."""
-    made = np.empty((5, nodes + 1), np.int64)
+    """Room for two lists of nodes and a place for each; where adjacent vectors begin."""
+    made = np.empty((4, nodes + 1), np.int64)
     for i in range(nodes + 1):
-        made[3, i], made[4, i] = 0, i * LANES
-    return made[0], made[1], made[2], made[3], made[4]
+        made[2, i], made[3, i] = 0, i * LANES
+    return made[0], made[1], made[2], made[3]
 
 
 # --------------------------------------------------------------------------------------- matrix products
@@ -125,10 +125,10 @@ def _add_row(factors, tile, out, start):
 
 
 @njit
-def _look(feasible, at, lanes, nodes, width, listed, by_head, by_node, shut):
+def _look(feasible, at, lanes, nodes, width, listed, rows, shut):
     """List the nodes that any of `lanes` queries may choose, and say how many; shut [node][query] is LOW or 0.
 
-    A listed node's row begins at `by_head` in a head's keys and values, at `by_node` in the pointer's keys.
+    `rows` is where a listed node's row begins in an instance's keys, values and pointer keys.
     """
     count = 0
     for n in range(nodes):
@@ -139,7 +139,7 @@ def _look(feasible, at, lanes, nodes, width, listed, by_head, by_node, shut):
             shut[row + lane] = np.float32(0) if may else LOW
         for lane in range(lanes, LANES):
             shut[row + lane] = LOW
-        listed[count], by_head[count], by_node[count] = n, n * LANES, n * width
+        listed[count], rows[count] = n, n * width
         count += int(some)
     return count
 
@@ -254,14 +254,14 @@ def _weigh(scores, shut, count):
 
 
 @njit
-def _attend(keys, values, own, step, at, sizes, by_head, adjacent, count, shut, features, query, weights, glimpse):
+def _attend(keys, values, own, step, at, sizes, rows, adjacent, count, shut, features, query, weights, glimpse):
     """Eq. 6 and 12 for one head: softmax weights [node][query] and the glimpse, a tile [column][query]."""
     width, groups, reach = sizes[0] * LANES, sizes[5], sizes[1] * LANES
     _copy(shut, count, weights)
     _tilt(query, step, at, width, groups, features, reach, count, weights)
-    _multiply(keys, own, by_head, count, query, weights, 0, adjacent)
+    _multiply(keys, own, rows, count, query, weights, 0, adjacent)
     _weigh(weights, shut, count)
-    _mix(values, own, by_head, count, weights, glimpse)
+    _mix(values, own, rows, count, weights, glimpse)
     _lean(weights, features, reach, count, step, at + groups * width, width, groups, glimpse)
 
 
@@ -319,25 +319,25 @@ def score(
     heads, nodes, queries, groups = sizes[0], sizes[1], sizes[2], sizes[5]
     width, blocks, reach = heads * LANES, -(-queries // LANES), nodes * LANES
     into_pointer = 2 * groups * width  # where that part of `step` begins
-    listed, by_head, by_node, place, adjacent = _lists(nodes)
+    listed, rows, place, adjacent = _lists(nodes)
     shut, weights, compatibility = _room(reach + LANES), _room(reach), _room(reach)
     features, asked, room = _room(groups * reach), _room(heads * TILE), _room(2 * LANES)
     query, glimpse = _room(TILE), _room(TILE)
     for b in range(low, high):
         for block in range(blocks):
             first, lanes = b * queries + block * LANES, min(LANES, queries - block * LANES)
-            count = _look(feasible, first * nodes, lanes, nodes, width, listed, by_head, by_node, shut)
+            count = _look(feasible, first * nodes, lanes, nodes, width, listed, rows, shut)
             _look_closer(extra, first * nodes, lanes, nodes, groups, listed, count, features)
             _ask(b, first, lanes, sizes, tables, empty, scalar_weights, context, scalars, asked)
             _clear(compatibility, 0, count * LANES)
             for h in range(heads):
-                column, own, at = h * LANES, (b * heads + h) * reach, b * nodes * width + h * LANES
+                column, own = h * LANES, b * nodes * width + h * LANES
                 transpose(asked[h * TILE :], query)
                 _attend(
-                    keys, values, own, step, column, sizes, by_head, adjacent, count, shut, features, query, weights,
+                    keys, values, own, step, column, sizes, rows, adjacent, count, shut, features, query, weights,
                     glimpse,
                 )  # fmt: skip
-                _multiply(pointer, at, by_node, count, glimpse, compatibility, 0, adjacent)
+                _multiply(pointer, own, rows, count, glimpse, compatibility, 0, adjacent)
                 _tilt(glimpse, step, into_pointer + column, width, groups, features, reach, count, compatibility)
             kept = (b * blocks + block) * reach
             _settle(compatibility, shut, count, clip, chosen, first, lanes, listed, place, room, log_prob, slopes, kept)
@@ -375,7 +375,7 @@ def score_gradient(
     heads, nodes, queries, slots, measures, groups = sizes
     width, blocks, reach = heads * LANES, -(-queries // LANES), nodes * LANES
     into_values, into_pointer = groups * width, 2 * groups * width  # where these parts of `step` begin
-    listed, by_head, by_node, _, adjacent = _lists(nodes)
+    listed, rows, _, adjacent = _lists(nodes)
     shut, weights, pulls, d_scores = _room(reach + LANES), _room(reach), _room(reach), _room(reach)
     features, asked, room = _room(groups * reach), _room(heads * TILE), _room(LANES)
     query, glimpse, d_glimpse, d_query = _room(TILE), _room(TILE), _room(TILE), _room(TILE)  # [column][query]
@@ -391,7 +391,7 @@ def score_gradient(
         _clear(d_step, b * 3 * groups * width, 3 * groups * width)
         for block in range(blocks):
             first, lanes = b * queries + block * LANES, min(LANES, queries - block * LANES)
-            count = _look(feasible, first * nodes, lanes, nodes, width, listed, by_head, by_node, shut)
+            count = _look(feasible, first * nodes, lanes, nodes, width, listed, rows, shut)
             _look_closer(extra, first * nodes, lanes, nodes, groups, listed, count, features)
             _ask(b, first, lanes, sizes, tables, empty, scalar_weights, context, scalars, asked)
             for lane in range(LANES):
@@ -400,22 +400,22 @@ def score_gradient(
             for i in range(0, count * LANES, LANES):
                 store(pulls, i, multiply_add(load(slopes, kept + i), above, zero))
             for h in range(heads):
-                column, own, at = h * LANES, (b * heads + h) * reach, b * nodes * width + h * LANES
+                column, own = h * LANES, b * nodes * width + h * LANES
                 query_rows = asked[h * TILE :]
                 transpose(query_rows, query)
                 _attend(
-                    keys, values, own, step, column, sizes, by_head, adjacent, count, shut, features, query, weights,
+                    keys, values, own, step, column, sizes, rows, adjacent, count, shut, features, query, weights,
                     glimpse,
                 )  # fmt: skip
                 transpose(glimpse, glimpse_rows)
-                _mix(pointer, at, by_node, count, pulls, d_glimpse)
+                _mix(pointer, own, rows, count, pulls, d_glimpse)
                 _lean(pulls, features, reach, count, step, into_pointer + column, width, groups, d_glimpse)
                 transpose(d_glimpse, d_glimpse_rows)
-                _multiply(pulls, 0, adjacent, count, glimpse_rows, d_pointer, at, by_node)
-                _multiply(weights, 0, adjacent, count, d_glimpse_rows, d_values, own, by_head)
+                _multiply(pulls, 0, adjacent, count, glimpse_rows, d_pointer, own, rows)
+                _multiply(weights, 0, adjacent, count, d_glimpse_rows, d_values, own, rows)
                 _clear(d_scores, 0, count * LANES)
                 _tilt(d_glimpse, step, into_values + column, width, groups, features, reach, count, d_scores)
-                _multiply(values, own, by_head, count, d_glimpse, d_scores, 0, adjacent)
+                _multiply(values, own, rows, count, d_glimpse, d_scores, 0, adjacent)
                 # sum_n w_n dw_n, over nodes, equals the glimpse's product with its gradient, over columns.
                 along = zero
                 for i in range(0, TILE, LANES):
@@ -423,8 +423,8 @@ def score_gradient(
                 for i in range(0, count * LANES, LANES):
                     change = subtract(load(d_scores, i), along)
                     store(d_scores, i, multiply_add(load(weights, i), change, zero))
-                _mix(keys, own, by_head, count, d_scores, d_query)
-                _multiply(d_scores, 0, adjacent, count, query_rows, d_keys, own, by_head)
+                _mix(keys, own, rows, count, d_scores, d_query)
+                _multiply(d_scores, 0, adjacent, count, query_rows, d_keys, own, rows)
                 _lean(d_scores, features, reach, count, step, column, width, groups, d_query)
                 into = b * 3 * groups * width + column
                 _lean_gradient(d_scores, features, reach, count, query_rows, groups, room, d_step, into, width)

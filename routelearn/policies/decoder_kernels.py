@@ -29,13 +29,18 @@ INTERPRETED = triton is not None and bool(triton.knobs.runtime.interpret)
 MOST_NODES = 256  # beyond this a program's share of keys no longer fits the registers
 FEW = 8  # below so many queries an instance, each has a program of its own
 MOST_BYTES = 2**15  # of one instance's keys, for such a program: it holds all heads at once
-GRADIENT_BLOCK = {  # by padded number of nodes; 128 was the best of four tried on an H200, the others are not tuned
-    16: {"BQ": 16, "num_warps": 4},
-    32: {"BQ": 16, "num_warps": 4},
+# Queries at a time, warps, registers: the best on an H200.
+ONE_BLOCK = {"num_warps": 4}  # a program for each query
+STEP_BLOCK = {"BQ": 16, "num_warps": 4, "maxnreg": 128}
+SCORE_BLOCK = {"BQ": 64, "num_warps": 4}
+GRADIENT_BLOCK = {  # by padded number of nodes; the best of some ten each, but for 16 and 256
+    16: {"BQ": 16, "num_warps": 1, "num_stages": 1},
+    32: {"BQ": 16, "num_warps": 1, "num_stages": 1},
     64: {"BQ": 32, "num_warps": 4},
-    128: {"BQ": 32, "num_warps": 4},
+    128: {"BQ": 64, "num_warps": 4, "num_stages": 1},
     256: {"BQ": 16, "num_warps": 8},
 }
+FEATURES_BLOCK = {"BQ": 32, "num_warps": 8, "num_stages": 1}  # with step features: fewer spilt registers, not tuned
 
 
 def present(cache: Cache) -> bool:
@@ -49,10 +54,10 @@ def usable(cache: Cache, seen: Seen) -> bool:
     return (
         present(cache)
         and cache.keys.dtype in (torch.bfloat16, torch.float32)
-        and cache.keys.shape[2] <= MOST_NODES
+        and cache.keys.shape[1] <= MOST_NODES
+        and cache.keys.shape[2] & (cache.keys.shape[2] - 1) == 0
         and cache.keys.shape[3] >= 16  # a matrix unit's smallest inner dimension
         and cache.keys.shape[3] & (cache.keys.shape[3] - 1) == 0
-        and cache.keys.shape[1] & (cache.keys.shape[1] - 1) == 0
         and seen.nodes.shape[-1] <= 2
         and seen.scalars.shape[-1] <= 1
         and groups <= 1
@@ -62,12 +67,12 @@ def usable(cache: Cache, seen: Seen) -> bool:
 def _sizes(keys: Tensor, nodes: Tensor, scalars: Tensor, extra: Tensor | None) -> dict[str, Any]:
     """The constants that a kernel is specialised for."""
     return {
-        "H": keys.shape[1],
+        "H": keys.shape[2],
         "d": keys.shape[3],
         "K": nodes.shape[-1],
         "C": scalars.shape[-1],
         "G": 0 if extra is None else 1,
-        "NP": max(16, triton.next_power_of_2(keys.shape[2])),
+        "NP": max(16, triton.next_power_of_2(keys.shape[1])),
         "PRECISION": "ieee" if keys.dtype == torch.float32 else "tf32",
     }
 
@@ -75,32 +80,35 @@ def _sizes(keys: Tensor, nodes: Tensor, scalars: Tensor, extra: Tensor | None) -
 def _launch(
     given: tuple[Tensor, ...], extra: Tensor | None, out: Tensor, clip: float, mode: Any, *,
     forced: Tensor | None = None, seeds: Tensor | None = None, actions: Tensor | None = None,
-    next_seeds: Tensor | None = None, kept: tuple[Tensor, ...] = (), temperature: float = 1.0, block: int = 16,
-    most_registers: int | None = 128,
+    next_seeds: Tensor | None = None, kept: tuple[Tensor, ...] = (), temperature: float = 1.0,
 ) -> None:  # fmt: skip
     """Decode every query; `given` is the cache, then nodes, scalars and what is feasible. A kernel never touches the
     pointers that its mode does not need, so that anything may stand for them."""
     keys, nodes, scalars, _ = given[0], *given[-3:]
     batch, queries = nodes.shape[:2]
-    slope, mass = kept or (out, out)
+    slope, mass, glimpse = kept or (out, out, out)
     pointers = [nodes if tensor is None else tensor for tensor in (extra, forced, seeds, actions, next_seeds)]
-    arguments = (*given, *pointers, out, slope, mass, queries, keys.shape[2], clip, temperature)
+    arguments = (*given, *pointers, out, slope, mass, glimpse, queries, keys.shape[1], _pitch(keys), clip, temperature)
     sizes = _sizes(keys, nodes, scalars, extra)
     sizes |= {"MODE": mode, "SOME_GIVEN": forced is not None, "KEEP": bool(kept)}
     tile = sizes["NP"] * sizes["H"] * sizes["d"] * keys.element_size()
     if queries < FEW and tile <= MOST_BYTES:
-        rows = max(16, sizes["H"])  # a matrix unit's least
-        kernels.decode_one[(batch, queries)](*arguments, ROWS=rows, num_warps=4, maxnreg=128, **sizes)
+        kernels.decode_one[(batch, queries)](*arguments, **ONE_BLOCK, **sizes)
     else:
-        grid = (batch, triton.cdiv(queries, block))
-        kernels.decode[grid](*arguments, BQ=block, num_warps=4, maxnreg=most_registers, **sizes)
+        block = SCORE_BLOCK if mode == kernels.SCORE and sizes["NP"] <= 128 else STEP_BLOCK
+        kernels.decode[(batch, triton.cdiv(queries, block["BQ"]))](*arguments, **block, **sizes)
 
 
-def _to_keep(keys: Tensor, nodes: Tensor) -> tuple[Tensor, Tensor]:
-    """Room for what the gradient needs of every query: slopes [B, Q, N] and the heads' denominators [B, Q, H]."""
-    shape = nodes.shape[:2]
-    slope = torch.empty((*shape, keys.shape[2]), dtype=keys.dtype, device=keys.device)
-    return slope, torch.empty((*shape, keys.shape[1]), dtype=torch.float32, device=keys.device)
+def _pitch(keys: Tensor) -> int:
+    """Room for a number of every node, such that each query's begin where memory can deliver many at once."""
+    return -(-keys.shape[1] // 16) * 16
+
+
+def _to_keep(keys: Tensor, nodes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Room for what the gradient needs of every query: slopes [B, Q, PITCH], denominators [B, Q, H], glimpses."""
+    shape, (heads, per_head) = nodes.shape[:2], keys.shape[2:]
+    mass = torch.empty((*shape, heads), dtype=torch.float32, device=keys.device)
+    return keys.new_empty((*shape, _pitch(keys))), mass, keys.new_empty((*shape, heads * per_head))
 
 
 @torch.library.custom_op("routelearn::pointer_logits", mutates_args=())
@@ -110,14 +118,14 @@ def pointer_logits(
 ) -> Tensor:  # fmt: skip
     """Logits [B, Q, N] (float32) of one step; opaque to the compiler, so a compiled step calls it as it is."""
     given = (keys, values, pointer, tables, empty, scalar_weights, step, nodes, scalars, feasible)
-    out = torch.empty((*nodes.shape[:2], keys.shape[2]), dtype=torch.float32, device=keys.device)
+    out = torch.empty((*nodes.shape[:2], keys.shape[1]), dtype=torch.float32, device=keys.device)
     _launch(given, extra, out, clip, kernels.LOGITS)
     return out
 
 
 @pointer_logits.register_fake
 def _(keys, values, pointer, tables, empty, scalar_weights, step, nodes, scalars, feasible, extra, clip):
-    return keys.new_empty((*nodes.shape[:2], keys.shape[2]), dtype=torch.float32)
+    return keys.new_empty((*nodes.shape[:2], keys.shape[1]), dtype=torch.float32)
 
 
 @torch.library.custom_op("routelearn::pointer_choice", mutates_args=())
@@ -159,43 +167,43 @@ class _Score(torch.autograd.Function):
         clip, kept,
     ):  # fmt: skip
         if kept:  # the rollout has left all of it
-            log_prob, slope, mass = kept
+            log_prob, *kept = kept
             out = log_prob.clone()  # autograd marks what is returned
         else:
             out = torch.empty(nodes.shape[:2], dtype=torch.float32, device=keys.device)
-            slope, mass = _to_keep(keys, nodes)
+            kept = _to_keep(keys, nodes)
             given = (keys, values, pointer, tables, empty, scalar_weights, step, nodes, scalars, feasible)
-            block = 16 if keys.shape[2] > 128 else 64
-            _launch(
-                given, extra, out, clip, kernels.SCORE, forced=actions, kept=(slope, mass), block=block,
-                most_registers=None,
-            )  # fmt: skip
-        ctx.save_for_backward(
-            keys, values, pointer, tables, empty, scalar_weights, step, nodes, scalars, feasible, extra, slope, mass
-        )
+            _launch(given, extra, out, clip, kernels.SCORE, forced=actions, kept=kept)
+        ctx.save_for_backward(keys, values, pointer, tables, empty, scalar_weights, step, nodes, scalars, extra, *kept)
         return out
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor):
-        keys, values, pointer, tables, empty, scalar_weights, step, nodes, scalars, feasible, extra, slope, mass = (
+        keys, values, pointer, tables, empty, scalar_weights, step, nodes, scalars, extra, slope, mass, glimpse = (
             ctx.saved_tensors
         )
         batch, queries, slots = nodes.shape
-        heads, count, per_head = keys.shape[1:]
+        count, heads, per_head = keys.shape[1:]
         width = heads * per_head
         wide = {"dtype": torch.float32, "device": keys.device}
         d_empty = torch.empty((batch, slots, width), **wide)
         d_scalar = torch.empty((batch, width), **wide)
         d_step = torch.empty((batch, 3, width), **wide)
-        d_keys, d_values, d_pointer, d_tables = (torch.empty_like(t) for t in (keys, values, pointer, tables))
-        d_query = torch.empty((batch, queries, width), dtype=keys.dtype, device=keys.device)
+        d_keys, d_values, d_tables = (torch.empty_like(t) for t in (keys, values, tables))
+        d_query, lifted = torch.empty_like(glimpse), torch.empty_like(glimpse)
         sizes = _sizes(keys, nodes, scalars, extra)
+        # Of the products with slopes nothing is special to a head: the library has them.
+        slopes = slope[..., :count]
+        d_glimpse = slopes @ pointer
+        pulled = mass if extra is None else (slopes * extra).sum(-1, dtype=torch.float32)
+        block = GRADIENT_BLOCK[sizes["NP"]] if extra is None else FEATURES_BLOCK
         kernels.gradient[(batch, heads)](
-            keys, values, pointer, tables, empty, scalar_weights, step, nodes, scalars, feasible,
-            feasible if extra is None else extra, slope, mass, upstream.contiguous(),
-            d_keys, d_values, d_pointer, d_query, d_scalar, d_step, queries, count,
-            **GRADIENT_BLOCK[min(256, sizes["NP"])], **sizes,
+            keys, values, tables, empty, scalar_weights, step, nodes, scalars, mass if extra is None else extra,
+            slope, mass, glimpse, d_glimpse, pulled, upstream.contiguous(),
+            d_keys, d_values, lifted, d_query, d_scalar, d_step, queries, count, slope.shape[-1],
+            **block, **sizes,
         )  # fmt: skip
+        d_pointer = slopes.transpose(1, 2) @ lifted
         kernels.table_gradient[(batch, slots)](
             nodes, d_query, d_tables, d_empty, queries, count,
             D=width, K=slots, NP=sizes["NP"], BQ=32, PRECISION=sizes["PRECISION"], num_warps=4,

@@ -3,6 +3,10 @@
 A program holds one instance's (or one head's) keys and a block of queries in registers. No gradient needs an atomic
 addition, so results are reproducible. Names in capitals are pointers, or constants that a kernel is compiled for:
 H heads of width d, D = H d, K context nodes, C context scalars, G step features, NP the padded number of nodes N.
+
+What a rollout keeps for the gradient of its choices: for every query the slopes d log p / d compatibility of the nodes
+(PITCH numbers, a multiple of 16, so that memory delivers many at once; zero means not feasible), the log of each head's
+softmax denominator (MASS), and the glimpse.
 """
 
 from __future__ import annotations
@@ -10,19 +14,20 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+TINY = tl.constexpr(1e-30)  # a slope that is not zero
 LOGITS, SCORE, LIKELIEST, DRAW = (tl.constexpr(mode) for mode in range(4))
 
 
 @triton.jit
 def _query(TABLES, EMPTY, SCALAR_WEIGHTS, index_0, index_1, scalar, b, columns, N, D, K: tl.constexpr, C: tl.constexpr):
     """One head's columns of the query (eq. 4 and 5): gathered rows and the scalar's projection, float32."""
-    base = (b * K) * N * D
-    rows = tl.load(TABLES + base + tl.maximum(index_0, 0)[:, None] * D + columns[None, :]).to(tl.float32)
+    own = TABLES + (b * K) * N * D
+    rows = tl.load(own + tl.maximum(index_0, 0)[:, None] * D + columns[None, :]).to(tl.float32)
     empty = tl.load(EMPTY + (b * K) * D + columns).to(tl.float32)
     q = tl.where((index_0 < 0)[:, None], empty[None, :], rows)
     if K == 2:
-        base += N * D
-        rows = tl.load(TABLES + base + tl.maximum(index_1, 0)[:, None] * D + columns[None, :]).to(tl.float32)
+        own += N * D
+        rows = tl.load(own + tl.maximum(index_1, 0)[:, None] * D + columns[None, :]).to(tl.float32)
         empty = tl.load(EMPTY + (b * K + 1) * D + columns).to(tl.float32)
         q += tl.where((index_1 < 0)[:, None], empty[None, :], rows)
     if C == 1:
@@ -34,10 +39,10 @@ def _query(TABLES, EMPTY, SCALAR_WEIGHTS, index_0, index_1, scalar, b, columns, 
 @triton.jit
 def _context(NODES, SCALARS, row, valid, K: tl.constexpr, C: tl.constexpr):
     """The context of a block of queries: up to two node slots and one scalar."""
-    index_0 = tl.load(NODES + row * K, mask=valid, other=0)
+    index_0 = tl.load(NODES + row * K, mask=valid, other=0).to(tl.int32)
     index_1 = index_0
     if K == 2:
-        index_1 = tl.load(NODES + row * K + 1, mask=valid, other=0)
+        index_1 = tl.load(NODES + row * K + 1, mask=valid, other=0).to(tl.int32)
     scalar = tl.zeros_like(index_0).to(tl.float32)
     if C == 1:
         scalar = tl.load(SCALARS + row, mask=valid, other=0.0).to(tl.float32)
@@ -57,7 +62,7 @@ def _softmax(scores, feasible):
 
 @triton.jit
 def _settle(
-    compatibility, feasible, nodes, row, cells, valid, inside, GIVEN, SEEDS, ACTIONS, NEXT_SEEDS, OUT, SLOPE, clip,
+    compatibility, feasible, nodes, row, valid, GIVEN, SEEDS, ACTIONS, NEXT_SEEDS, OUT, SLOPE, N, PITCH, clip,
     temperature, MODE: tl.constexpr, SOME_GIVEN: tl.constexpr, KEEP: tl.constexpr,
 ):  # fmt: skip
     """From the pointer's compatibilities [R, NP] of R queries to their logits, or a node and its log-probability.
@@ -67,7 +72,7 @@ def _settle(
     bent = 2 * tl.sigmoid(2 * compatibility) - 1  # tanh
     logits = tl.where(feasible, clip * bent, float("-inf"))
     if MODE == LOGITS:
-        tl.store(OUT + cells, logits, mask=inside)
+        tl.store(OUT + row[:, None] * N + nodes[None, :], logits, mask=valid[:, None] & (nodes < N)[None, :])
     else:
         if MODE == SCORE:
             action = tl.load(GIVEN + row, mask=valid, other=0)
@@ -93,8 +98,9 @@ def _settle(
         log_prob = tl.sum(tl.where(chosen & feasible, logits, 0.0), 1) - top - tl.log(total)
         if KEEP:
             slope = (tl.where(chosen, 1.0, 0.0) - mass / total[:, None]) * clip * (1 - bent * bent)
-            slope = tl.where(feasible, slope, 0.0)
-            tl.store(SLOPE + cells, slope.to(SLOPE.dtype.element_ty), mask=inside)
+            slope = tl.where(feasible, tl.where(tl.abs(slope) < TINY, TINY, slope), 0.0).to(SLOPE.dtype.element_ty)
+            cells = row[:, None] * PITCH + nodes[None, :]
+            tl.store(SLOPE + cells, slope, mask=valid[:, None] & (nodes < PITCH)[None, :])
         if SOME_GIVEN and MODE != SCORE:
             log_prob = tl.where(given >= 0, 0.0, log_prob)
         tl.store(OUT + row, log_prob, mask=valid)
@@ -103,15 +109,14 @@ def _settle(
 @triton.jit
 def decode(
     KEYS, VALUES, POINTER, TABLES, EMPTY, SCALAR_WEIGHTS, STEP_WEIGHTS, NODES, SCALARS, FEASIBLE, EXTRA, GIVEN,
-    SEEDS, ACTIONS, NEXT_SEEDS, OUT, SLOPE, MASS, Q, N, clip, temperature,
+    SEEDS, ACTIONS, NEXT_SEEDS, OUT, SLOPE, MASS, GLIMPSE, Q, N, PITCH, clip, temperature,
     H: tl.constexpr, d: tl.constexpr, K: tl.constexpr, C: tl.constexpr, G: tl.constexpr,
     NP: tl.constexpr, BQ: tl.constexpr, MODE: tl.constexpr, SOME_GIVEN: tl.constexpr, KEEP: tl.constexpr,
     PRECISION: tl.constexpr,
 ):  # fmt: skip
     """A block of BQ queries of one instance: their logits, or a node for each, or the score of given nodes.
 
-    OUT receives logits or log-probabilities. With KEEP the kernel also leaves what the gradient needs: the slope
-    d log p / d compatibility of the last layer, and the log of each head's softmax denominator.
+    OUT receives logits or log-probabilities; with KEEP the kernel also leaves what the gradient needs.
     """
     D: tl.constexpr = H * d
     b = tl.program_id(0).to(tl.int64)
@@ -119,7 +124,7 @@ def decode(
     nodes = tl.arange(0, NP)
     within = tl.arange(0, d)
     valid, real = queries < Q, nodes < N
-    row = b * Q + queries
+    row, first = b * Q + queries, b * N * D
     cells = row[:, None] * N + nodes[None, :]
     inside = valid[:, None] & real[None, :]
     feasible = tl.load(FEASIBLE + cells, mask=inside, other=0) != 0
@@ -130,9 +135,9 @@ def decode(
     compatibility = tl.zeros((BQ, NP), tl.float32)
     for h in tl.range(0, H, loop_unroll_factor=1):
         columns = h * d + within
-        by_head = ((b * H + h) * N + nodes[:, None]) * d + within[None, :]
-        k = tl.load(KEYS + by_head, mask=real[:, None], other=0.0)
-        v = tl.load(VALUES + by_head, mask=real[:, None], other=0.0)
+        own = nodes[:, None] * D + columns[None, :]
+        k = tl.load(KEYS + first + own, mask=real[:, None], other=0.0)
+        v = tl.load(VALUES + first + own, mask=real[:, None], other=0.0)
         q = _query(TABLES, EMPTY, SCALAR_WEIGHTS, index_0, index_1, scalar, b, columns, N, D, K, C)
         scores = tl.dot(q.to(k.dtype), tl.trans(k), input_precision=PRECISION)
         if G == 1:
@@ -147,12 +152,14 @@ def decode(
             into_pointer = tl.load(STEP_WEIGHTS + 2 * D + columns).to(tl.float32)
             glimpse += tl.sum(weights * extra, 1)[:, None] * into_value[None, :]
             drift += tl.sum(glimpse * into_pointer[None, :], 1)
-        p = tl.load(POINTER + (b * N + nodes[:, None]) * D + columns[None, :], mask=real[:, None], other=0.0)
+        p = tl.load(POINTER + first + own, mask=real[:, None], other=0.0)
         compatibility += tl.dot(glimpse.to(p.dtype), tl.trans(p), input_precision=PRECISION)
+        if KEEP:
+            tl.store(GLIMPSE + row[:, None] * D + columns[None, :], glimpse.to(p.dtype), mask=valid[:, None])
     if G == 1:
         compatibility += drift[:, None] * extra
     _settle(
-        compatibility, feasible, nodes, row, cells, valid, inside, GIVEN, SEEDS, ACTIONS, NEXT_SEEDS, OUT, SLOPE, clip,
+        compatibility, feasible, nodes, row, valid, GIVEN, SEEDS, ACTIONS, NEXT_SEEDS, OUT, SLOPE, N, PITCH, clip,
         temperature, MODE, SOME_GIVEN, KEEP,
     )  # fmt: skip
 
@@ -160,24 +167,28 @@ def decode(
 @triton.jit
 def decode_one(
     KEYS, VALUES, POINTER, TABLES, EMPTY, SCALAR_WEIGHTS, STEP_WEIGHTS, NODES, SCALARS, FEASIBLE, EXTRA, GIVEN,
-    SEEDS, ACTIONS, NEXT_SEEDS, OUT, SLOPE, MASS, Q, N, clip, temperature,
+    SEEDS, ACTIONS, NEXT_SEEDS, OUT, SLOPE, MASS, GLIMPSE, Q, N, PITCH, clip, temperature,
     H: tl.constexpr, d: tl.constexpr, K: tl.constexpr, C: tl.constexpr, G: tl.constexpr,
-    NP: tl.constexpr, ROWS: tl.constexpr, MODE: tl.constexpr, SOME_GIVEN: tl.constexpr, KEEP: tl.constexpr,
-    PRECISION: tl.constexpr,
+    NP: tl.constexpr, MODE: tl.constexpr, SOME_GIVEN: tl.constexpr, KEEP: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """`decode` for one query, all heads at once, reading the feasible nodes only.
 
-    The heads are the rows of the matrix products: row h of the query is zero outside the columns of head h.
+    With one query there is no matrix product to speak of: every number read is used once, so that memory is the bound,
+    and products are summed where they were read. Rounded as in `decode`, whose matrix units take the keys' precision.
     """
     D: tl.constexpr = H * d
+    kind = KEYS.dtype.element_ty
     b = tl.program_id(0).to(tl.int64)
     row = b * Q + tl.program_id(1)
     nodes = tl.arange(0, NP)
     columns = tl.arange(0, D)
-    heads = tl.arange(0, ROWS)
+    heads = tl.arange(0, H)
     real = nodes < N
     feasible = tl.load(FEASIBLE + row * N + nodes, mask=real, other=0) != 0
-    own = heads[:, None] == columns[None, :] // d  # [ROWS, D]: the columns of each head
+    first, own = b * N * D, nodes[:, None] * D + columns[None, :]
+    k = tl.load(KEYS + first + own, mask=feasible[:, None], other=0.0)
+    v = tl.load(VALUES + first + own, mask=feasible[:, None], other=0.0)
+    p = tl.load(POINTER + first + own, mask=feasible[:, None], other=0.0)
     q = tl.zeros((D,), tl.float32)
     for slot in tl.static_range(K):
         index = tl.load(NODES + row * K + slot)
@@ -186,59 +197,55 @@ def decode_one(
         q += tl.where(index < 0, empty, taken)
     if C == 1:
         q += tl.load(SCALARS + row).to(tl.float32) * tl.load(SCALAR_WEIGHTS + columns).to(tl.float32)
-    q_by_head = tl.where(own, q[None, :], 0.0)
-    by_head = ((b * H + columns[None, :] // d) * N + nodes[:, None]) * d + columns[None, :] % d
-    k = tl.load(KEYS + by_head, mask=feasible[:, None], other=0.0)
-    v = tl.load(VALUES + by_head, mask=feasible[:, None], other=0.0)
-    p = tl.load(POINTER + (b * N + nodes[:, None]) * D + columns[None, :], mask=feasible[:, None], other=0.0)
-    scores = tl.dot(q_by_head.to(k.dtype), tl.trans(k), input_precision=PRECISION)  # [ROWS, NP]
+    scores = tl.sum(tl.reshape(k.to(tl.float32) * q.to(kind).to(tl.float32)[None, :], (NP, H, d)), 2)
     if G == 1:
         extra = tl.load(EXTRA + row * N + nodes, mask=real, other=0.0).to(tl.float32)
         into_key = tl.load(STEP_WEIGHTS + columns).to(tl.float32)
-        scores += tl.sum(q_by_head * into_key[None, :], 1)[:, None] * extra[None, :]
-    weights, mass = _softmax(scores, feasible[None, :])
+        scores += extra[:, None] * tl.sum(tl.reshape(q * into_key, (H, d)), 1)[None, :]
+    weights, mass = _softmax(tl.trans(scores), feasible[None, :])  # [H, NP]
     if KEEP:
-        tl.store(MASS + row * H + heads, mass, mask=heads < H)
-    glimpse = tl.dot(weights.to(v.dtype), v, input_precision=PRECISION)  # [ROWS, D]
+        tl.store(MASS + row * H + heads, mass)
+    shares = tl.trans(weights).to(kind).to(tl.float32)
+    glimpse = tl.reshape(tl.sum(shares[:, :, None] * tl.reshape(v.to(tl.float32), (NP, H, d)), 0), (D,))
     if G == 1:
-        into_value = tl.load(STEP_WEIGHTS + D + columns).to(tl.float32)
-        glimpse += tl.sum(weights * extra[None, :], 1)[:, None] * into_value[None, :]
-    glimpse = tl.where(own, glimpse, 0.0)
-    compatibility = tl.sum(tl.dot(glimpse.to(p.dtype), tl.trans(p), input_precision=PRECISION), 0)
+        into_value = tl.reshape(tl.load(STEP_WEIGHTS + D + columns).to(tl.float32), (H, d))
+        moved = tl.sum(weights * extra[None, :], 1)[:, None] * into_value
+        glimpse += tl.reshape(moved, (D,))
+    if KEEP:
+        tl.store(GLIMPSE + row * D + columns, glimpse.to(kind))
+    compatibility = tl.sum(p.to(tl.float32) * glimpse.to(kind).to(tl.float32)[None, :], 1)
     if G == 1:
         into_pointer = tl.load(STEP_WEIGHTS + 2 * D + columns).to(tl.float32)
-        compatibility += tl.sum(glimpse * into_pointer[None, :]) * extra
+        compatibility += tl.sum(glimpse * into_pointer) * extra
     single = tl.arange(0, 1)
     _settle(
-        compatibility[None, :], feasible[None, :], nodes, row + single, row * N + nodes[None, :], single == 0,
-        real[None, :], GIVEN, SEEDS, ACTIONS, NEXT_SEEDS, OUT, SLOPE, clip, temperature, MODE, SOME_GIVEN, KEEP,
+        compatibility[None, :], feasible[None, :], nodes, row + single, single == 0, GIVEN, SEEDS, ACTIONS, NEXT_SEEDS,
+        OUT, SLOPE, N, PITCH, clip, temperature, MODE, SOME_GIVEN, KEEP,
     )  # fmt: skip
 
 
 @triton.jit
 def gradient(
-    KEYS, VALUES, POINTER, TABLES, EMPTY, SCALAR_WEIGHTS, STEP_WEIGHTS, NODES, SCALARS, FEASIBLE, EXTRA,
-    SLOPE, MASS, UPSTREAM, D_KEYS, D_VALUES, D_POINTER, D_QUERY, D_SCALAR, D_STEP, Q, N,
+    KEYS, VALUES, TABLES, EMPTY, SCALAR_WEIGHTS, STEP_WEIGHTS, NODES, SCALARS, EXTRA, SLOPE, MASS, GLIMPSE, D_GLIMPSE,
+    PULLED, UPSTREAM, D_KEYS, D_VALUES, LIFTED, D_QUERY, D_SCALAR, D_STEP, Q, N, PITCH,
     H: tl.constexpr, d: tl.constexpr, K: tl.constexpr, C: tl.constexpr, G: tl.constexpr,
     NP: tl.constexpr, BQ: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """One head of one instance: gradients of its keys, values and pointer, summed over all queries in
-    registers, and of its part of every query."""
+    """One head of one instance: gradients of its keys and values, summed over all queries in registers, and of its part
+    of every query. D_GLIMPSE is that of the glimpses but for what comes from above (UPSTREAM), and PULLED what the step
+    features add to it; LIFTED receives the glimpses times UPSTREAM, from which the pointer's gradient follows.
+    """
     D: tl.constexpr = H * d
     b = tl.program_id(0).to(tl.int64)
     h = tl.program_id(1)
     nodes = tl.arange(0, NP)
-    within = tl.arange(0, d)
+    columns = h * d + tl.arange(0, d)
     real = nodes < N
-    columns = h * d + within
-    by_head = ((b * H + h) * N + nodes[:, None]) * d + within[None, :]
-    by_node = (b * N + nodes[:, None]) * D + columns[None, :]
-    k = tl.load(KEYS + by_head, mask=real[:, None], other=0.0)
-    v = tl.load(VALUES + by_head, mask=real[:, None], other=0.0)
-    p = tl.load(POINTER + by_node, mask=real[:, None], other=0.0)
+    first, own = b * N * D, nodes[:, None] * D + columns[None, :]
+    k = tl.load(KEYS + first + own, mask=real[:, None], other=0.0)
+    v = tl.load(VALUES + first + own, mask=real[:, None], other=0.0)
     d_k = tl.zeros((NP, d), tl.float32)
     d_v = tl.zeros((NP, d), tl.float32)
-    d_p = tl.zeros((NP, d), tl.float32)
     if C == 1:
         d_scalar = tl.zeros((d,), tl.float32)
     if G == 1:
@@ -252,33 +259,30 @@ def gradient(
         queries = start + tl.arange(0, BQ)
         valid = queries < Q
         row = b * Q + queries
-        cells = row[:, None] * N + nodes[None, :]
-        inside = valid[:, None] & real[None, :]
-        feasible = tl.load(FEASIBLE + cells, mask=inside, other=0) != 0
+        cells = queries[:, None] * PITCH + nodes[None, :]
+        inside = valid[:, None] & (nodes < PITCH)[None, :]
+        feasible = tl.load(SLOPE + b * Q * PITCH + cells, mask=inside, other=0.0) != 0
         index_0, index_1, scalar = _context(NODES, SCALARS, row, valid, K, C)
         q = _query(TABLES, EMPTY, SCALAR_WEIGHTS, index_0, index_1, scalar, b, columns, N, D, K, C)
-        # What comes from above scales whole rows: it is applied to the narrow [BQ, d] sides only.
+        mass = tl.load(MASS + row * H + h, mask=valid, other=0.0)
         upstream = tl.load(UPSTREAM + row, mask=valid, other=0.0)[:, None]
-        slope = tl.load(SLOPE + cells, mask=inside, other=0.0)
-        d_glimpse = tl.dot(slope, p, input_precision=PRECISION) * upstream
+        part, some = b * Q * D + queries[:, None] * D + columns[None, :], valid[:, None]
+        glimpse = tl.load(GLIMPSE + part, mask=some, other=0.0).to(tl.float32)
+        d_glimpse = tl.load(D_GLIMPSE + part, mask=some, other=0.0).to(tl.float32) * upstream
         scores = tl.dot(q.to(k.dtype), tl.trans(k), input_precision=PRECISION)
         if G == 1:
-            extra = tl.load(EXTRA + cells, mask=inside, other=0.0).to(tl.float32)
-            pulled = tl.sum(slope.to(tl.float32) * extra, 1)[:, None] * upstream
+            by_node = tl.where(valid, queries, 0)[:, None] * N + nodes[None, :]
+            extra = tl.load(EXTRA + b * Q * N + by_node, mask=some & real[None, :], other=0.0).to(tl.float32)
+            pulled = tl.load(PULLED + row, mask=valid, other=0.0)[:, None] * upstream
             d_glimpse += pulled * into_pointer[None, :]
-            scores += tl.sum(q * into_key[None, :], 1)[:, None] * extra
-        mass = tl.load(MASS + row * H + h, mask=valid, other=0.0)
-        weights = tl.where(feasible, tl.exp(scores - mass[:, None]), 0.0)
-        glimpse = tl.dot(weights.to(v.dtype), v, input_precision=PRECISION)
-        if G == 1:
-            moved = tl.sum(weights * extra, 1)
-            glimpse += moved[:, None] * into_value[None, :]
             d_into_pointer += tl.sum(pulled * glimpse, 0)
-            d_into_value += tl.sum(moved[:, None] * d_glimpse, 0)
-        d_p += tl.dot(tl.trans(slope), (glimpse * upstream).to(p.dtype), input_precision=PRECISION)
-        d_v += tl.dot(tl.trans(weights.to(p.dtype)), d_glimpse.to(p.dtype), input_precision=PRECISION)
+            scores += tl.sum(q * into_key[None, :], 1)[:, None] * extra
+        tl.store(LIFTED + part, (glimpse * upstream).to(k.dtype), mask=some)
+        weights = tl.where(feasible, tl.exp(scores - mass[:, None]), 0.0)
+        d_v += tl.dot(tl.trans(weights.to(v.dtype)), d_glimpse.to(v.dtype), input_precision=PRECISION)
         d_weights = tl.dot(d_glimpse.to(v.dtype), tl.trans(v), input_precision=PRECISION)
         if G == 1:
+            d_into_value += tl.sum(tl.sum(weights * extra, 1)[:, None] * d_glimpse, 0)
             d_weights += tl.sum(d_glimpse * into_value[None, :], 1)[:, None] * extra
         # sum_n w_n dw_n, over nodes, equals the glimpse's product with its gradient, over columns.
         d_scores = weights * (d_weights - tl.sum(d_glimpse * glimpse, 1)[:, None])
@@ -290,11 +294,9 @@ def gradient(
         d_k += tl.dot(tl.trans(d_scores.to(k.dtype)), q.to(k.dtype), input_precision=PRECISION)
         if C == 1:
             d_scalar += tl.sum(scalar[:, None] * d_q, 0)
-        tl.store(D_QUERY + row[:, None] * D + columns[None, :], d_q.to(k.dtype), mask=valid[:, None])
-    kind = D_KEYS.dtype.element_ty
-    tl.store(D_KEYS + by_head, d_k.to(kind), mask=real[:, None])
-    tl.store(D_VALUES + by_head, d_v.to(kind), mask=real[:, None])
-    tl.store(D_POINTER + by_node, d_p.to(kind), mask=real[:, None])
+        tl.store(D_QUERY + part, d_q.to(k.dtype), mask=some)
+    tl.store(D_KEYS + first + own, d_k.to(k.dtype), mask=real[:, None])
+    tl.store(D_VALUES + first + own, d_v.to(k.dtype), mask=real[:, None])
     if C == 1:
         tl.store(D_SCALAR + b * D + columns, d_scalar)
     if G == 1:

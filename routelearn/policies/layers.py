@@ -73,7 +73,11 @@ class AttentionLayer(nn.Module):
             q, k, v = qkv.view(batch, nodes, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
             mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=adjacent).transpose(1, 2).flatten(2)
         h = self.norm_attention(h + self.out(mixed))
-        return self.norm_feed_forward(h + self.contract(F.relu(self.expand(h), inplace=True)))
+        if encoder_kernels.expands(h, self.expand.weight):
+            wide = encoder_kernels.expanded(h, self.expand)
+        else:
+            wide = F.relu(self.expand(h), inplace=True)
+        return self.norm_feed_forward(h + self.contract(wide))
 
 
 class Encoder(nn.Module):

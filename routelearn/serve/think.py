@@ -40,14 +40,14 @@ def think(fields: dict[str, Any], limits: Limits) -> dict[str, Any]:
     torch.manual_seed(fields["seed"])
     cache = policy.encode(problem.features(x))
     live = begin(problem, policy, cache, x, 1)
+    ahead = look(problem, x, live.state)
     steps: list[dict[str, Any]] = []
     travelled = 0.0
     chosen: list[int] = []
     while len(steps) < problem.max_steps(x) and not bool(problem.done(x, live.state)):
-        before = live
-        seen = look(problem, x, before.state)
+        before, seen = live, ahead
         logits, _ = policy.step(cache, before.carry, before.last, seen)
-        live, choice, _ = advance(problem, policy, cache, x, before, 1.0 if fields["sample"] else 0.0)
+        live, choice, ahead = advance(problem, policy, cache, x, before, seen, 1.0 if fields["sample"] else 0.0)
         node = int(choice.nodes)
         told = problem.explain(x, before.state, units) if isinstance(problem, Explains) else Explanation({}, {})
         steps.append(

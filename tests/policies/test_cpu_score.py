@@ -81,7 +81,7 @@ def test_forced_steps_have_no_score_and_no_gradient(name):
 def test_more_context_and_step_features_than_any_problem_has():
     torch.manual_seed(1)
     batch, heads, nodes, queries, slots, measures, groups = 3, 1, 11, 18, 3, 2, 2
-    shapes = (batch, heads, nodes, 16), (batch, heads, nodes, 16), (batch, nodes, 16), (batch, slots, nodes, 16)
+    shapes = (batch, nodes, heads, 16), (batch, nodes, heads, 16), (batch, nodes, 16), (batch, slots, nodes, 16)
     common = (batch, slots, 16), (measures, 16), (3, groups, 16)
     cache = Cache(*(torch.randn(shape) for shape in (*shapes, *common)))
     shape = type(shape_of(problems.get("tsp")))((2,), slots, measures, groups)
@@ -136,6 +136,6 @@ def test_other_cases_take_the_generic_way(monkeypatch):
     with torch.autocast("cpu", torch.bfloat16):
         assert not cpu_score.usable(cache, seen)
     assert not cpu_score.usable(Cache(*(field.double() for field in cache)), seen)
-    assert not cpu_score.usable(cache._replace(keys=cache.keys.unflatten(3, (2, 8)).flatten(1, 2)), seen)
+    assert not cpu_score.usable(cache._replace(keys=cache.keys.unflatten(3, (2, 8)).flatten(2, 3)), seen)
     monkeypatch.setattr(cpu_score, "WORTH", seen.feasible.numel() + 1)
     assert not cpu_score.usable(cache, seen)

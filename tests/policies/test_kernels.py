@@ -33,6 +33,7 @@ def generic():
     with (
         mock.patch.object(decoder_kernels, "usable", return_value=False),
         mock.patch.object(encoder_kernels, "attends", return_value=False),
+        mock.patch.object(encoder_kernels, "expands", return_value=False),
     ):
         yield
 
@@ -76,7 +77,7 @@ def compare(name, n, *, device="cpu", precision="float32", batch=2, solutions=3,
     torch.manual_seed(0)
     problem = get(name)
     x = problem.sample(DeviceRng(device), batch, n)
-    policy = AttentionPolicy(shape_of(problem), width, heads, layers=2, hidden=64, norm="instance").to(device)
+    policy = AttentionPolicy(shape_of(problem), width, heads, layers=2, hidden=128, norm="instance").to(device)
     steps = problem.max_steps(x)
     with generic(), torch.no_grad():
         cache = policy.encode(problem.features(x))
@@ -101,6 +102,9 @@ def compare(name, n, *, device="cpu", precision="float32", batch=2, solutions=3,
         finite = exact[key].isfinite()
         assert torch.equal(finite, ours[key].isfinite()), f"{key}: other nodes are feasible"
         result[key] = tuple(float((exact[key] - other[key])[finite].abs().max()) for other in (ours, plain))
+    with torch.autocast(x.xy.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
+        first = policy.encoder.layers[0]
+        result["expands"] = encoder_kernels.expands(torch.empty(batch, n, width, device=device), first.expand.weight)
     result["attends"] = encoder_kernels.attends(torch.empty(batch, n, 3 * width, device=device), heads)
     return result
 
@@ -113,7 +117,7 @@ def compare_kept(problem, policy, x, solutions):
             problem, policy, cache, x, solutions=solutions, steps=problem.max_steps(x), temperature=1.0, record=True
         )
     trajectory, found = rolled.trajectory, []
-    assert len(trajectory.kept) == 3
+    assert len(trajectory.kept) == 4
     weights = torch.randn(trajectory.actions.shape, device=x.xy.device)
     for record in (trajectory, trajectory._replace(kept=())):
         with torch.enable_grad():
@@ -183,7 +187,8 @@ def interpreted():
 @pytest.mark.parametrize("key", MEASURES)
 def test_interpreted_kernels_are_the_generic_code(interpreted, case, key):
     result = interpreted[f"{case[0]}{case[1]}"]
-    assert result["attends"], "the encoder's kernel was not compared"
+    for name in ("attends", "expands"):
+        assert result[name], "one of the encoder's kernels was not compared"
     distance, _ = result[key]
     assert distance < 1e-4
 
@@ -208,6 +213,7 @@ needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU her
 def test_kernels_on_a_gpu_lose_no_more_than_bfloat16_does(name, n):
     """Against float32; the generic code under the same autocast is the measure of what rounding costs."""
     result = compare(name, n, device="cuda", precision="bfloat16", batch=4, solutions=16, width=128, heads=8)
+    assert result["expands"], "the encoder's kernels were not compared"
     for key in MEASURES:
         ours, generic_loss = result[key]
         assert ours <= 2 * generic_loss + 0.05, f"{key}: {ours} from float32, the generic code {generic_loss}"

@@ -90,6 +90,7 @@ def learn(
     problem = problems.get(config.problem)
     torch.manual_seed(config.seed + 1_000_003 * distributed.rank())
     policy = policies.build(config.policy, shape_of(problem), config.policy_options()).to(device)
+    begun_from = None if warm_start is None else warm_start.stem
     if warm_start is not None:
         load_matching(policy, warm_start)
     steps = {n: problem.max_steps(problem.sample(NumpyRng(config.seed), 64, n)) for n in config.sizes}
@@ -120,7 +121,7 @@ def learn(
         rate_scale, best_cost, skipped, rollbacks = (
             state[k] for k in ("rate_scale", "best_cost", "skipped", "rollbacks")
         )
-        best_state = state["best"]
+        best_state, begun_from = state["best"], state.get("warm_start")
         steps.update(state["rollout_steps"])
         longest.update(state["longest"])
         if distributed.rank() < len(state["random"]["cpu"]):
@@ -156,6 +157,7 @@ def learn(
             "best": best_state,
             "rollout_steps": steps,
             "longest": longest,
+            "warm_start": begun_from,
             "random": random,
         }
         checkpoint.save(checkpoint_path, state)
@@ -175,6 +177,7 @@ def learn(
         card = {
             "sizes": sorted(set(config.sizes)),
             "instances": instances,
+            "warm_start": begun_from,
             "minutes": round(elapsed() / 60, 2),
             "hardware": torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU",
             "seed": config.seed,

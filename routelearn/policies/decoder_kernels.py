@@ -73,8 +73,12 @@ def _sizes(keys: Tensor, nodes: Tensor, scalars: Tensor, extra: Tensor | None) -
         "C": scalars.shape[-1],
         "G": 0 if extra is None else 1,
         "NP": max(16, triton.next_power_of_2(keys.shape[1])),
-        "PRECISION": "ieee" if keys.dtype == torch.float32 else "tf32",
     }
+
+
+def _precision(keys: Tensor) -> str:
+    """How matrix units take numbers of single precision, where the keys have it."""
+    return "ieee" if keys.dtype == torch.float32 else "tf32"
 
 
 def _launch(
@@ -96,7 +100,8 @@ def _launch(
         kernels.decode_one[(batch, queries)](*arguments, **ONE_BLOCK, **sizes)
     else:
         block = SCORE_BLOCK if mode == kernels.SCORE and sizes["NP"] <= 128 else STEP_BLOCK
-        kernels.decode[(batch, triton.cdiv(queries, block["BQ"]))](*arguments, **block, **sizes)
+        grid = (batch, triton.cdiv(queries, block["BQ"]))
+        kernels.decode[grid](*arguments, PRECISION=_precision(keys), **block, **sizes)
 
 
 def _pitch(keys: Tensor) -> int:
@@ -201,12 +206,12 @@ class _Score(torch.autograd.Function):
             keys, values, tables, empty, scalar_weights, step, nodes, scalars, mass if extra is None else extra,
             slope, mass, glimpse, d_glimpse, pulled, upstream.contiguous(),
             d_keys, d_values, lifted, d_query, d_scalar, d_step, queries, count, slope.shape[-1],
-            **block, **sizes,
+            PRECISION=_precision(keys), **block, **sizes,
         )  # fmt: skip
         d_pointer = slopes.transpose(1, 2) @ lifted
         kernels.table_gradient[(batch, slots)](
             nodes, d_query, d_tables, d_empty, queries, count,
-            D=width, K=slots, NP=sizes["NP"], BQ=32, PRECISION=sizes["PRECISION"], num_warps=4,
+            D=width, K=slots, NP=sizes["NP"], BQ=32, PRECISION=_precision(keys), num_warps=4,
         )  # fmt: skip
         scalar_gradient = d_scalar.sum(0, keepdim=True) if scalars.shape[-1] else torch.zeros_like(scalar_weights)
         step_gradient = torch.zeros_like(step) if extra is None else d_step.sum(0)[:, None]

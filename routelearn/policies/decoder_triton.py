@@ -169,7 +169,7 @@ def decode_one(
     KEYS, VALUES, POINTER, TABLES, EMPTY, SCALAR_WEIGHTS, STEP_WEIGHTS, NODES, SCALARS, FEASIBLE, EXTRA, GIVEN,
     SEEDS, ACTIONS, NEXT_SEEDS, OUT, SLOPE, MASS, GLIMPSE, Q, N, PITCH, clip, temperature,
     H: tl.constexpr, d: tl.constexpr, K: tl.constexpr, C: tl.constexpr, G: tl.constexpr,
-    NP: tl.constexpr, MODE: tl.constexpr, SOME_GIVEN: tl.constexpr, KEEP: tl.constexpr, PRECISION: tl.constexpr,
+    NP: tl.constexpr, MODE: tl.constexpr, SOME_GIVEN: tl.constexpr, KEEP: tl.constexpr,
 ):  # fmt: skip
     """`decode` for one query, all heads at once, reading the feasible nodes only.
 

@@ -244,7 +244,7 @@ def test_choices_on_a_gpu_are_drawn_from_the_logits(name):
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
 def test_without_a_gpu_the_generic_code_runs():
     problem = get("tsp")
-    policy = AttentionPolicy(shape_of(problem), 32, 2, 1, 32)
+    policy = AttentionPolicy(shape_of(problem), 32, 2, 1, 128)
     x = problem.sample(DeviceRng(), 2, 6)
     cache = policy.encode(problem.features(x))
     seen = Seen(
@@ -252,6 +252,7 @@ def test_without_a_gpu_the_generic_code_runs():
     )
     assert not decoder_kernels.usable(cache, seen)
     assert not encoder_kernels.attends(torch.empty(2, 6, 96), 2)
+    assert not encoder_kernels.expands(torch.empty(2, 6, 32), policy.encoder.layers[0].expand.weight)
 
 
 if __name__ == "__main__":

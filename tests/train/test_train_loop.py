@@ -212,5 +212,8 @@ def test_a_warm_start_takes_what_fits_and_refuses_a_stranger(tmp_path):
     first, second = model_file.load(start), model_file.load(tmp_path / "second" / "last.safetensors")
     for mine, theirs in zip(first.policy.state_dict().values(), second.policy.state_dict().values(), strict=True):
         torch.testing.assert_close(mine, theirs, rtol=0, atol=1e-9)
+    assert (first.card["warm_start"], second.card["warm_start"]) == (None, "last")
+    run(tiny(epochs=2, rate=1e-12), tmp_path / "second", resume=True)
+    assert model_file.load(tmp_path / "second" / "last.safetensors").card["warm_start"] == "last"
     with pytest.raises(InputError, match="parameters fit this policy"):
         train(tiny(width=16, epochs=1), tmp_path / "third", device=CPU, compile=False, warm_start=start)

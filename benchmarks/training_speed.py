@@ -2,8 +2,10 @@
 
     python benchmarks/training_speed.py                       # everything, on the device at hand
     python benchmarks/training_speed.py tsp:100:rollout cvrp:100:shared --seconds 3
+    python benchmarks/training_speed.py --no-stages           # whole steps only
 
-Whole training steps are timed, the rollout baseline's forward pass included, at the paper's batch sizes.
+Whole training steps are timed, the rollout baseline's forward pass included, at the paper's batch sizes. Below each,
+the milliseconds of its stages, each timed on its own; some hold others, or run side by side in a step.
 """
 
 from __future__ import annotations
@@ -171,6 +173,10 @@ def time_stages(update: Update, device: torch.device, precision: str, seconds: f
         torch.nn.utils.clip_grad_norm_(update.parameters, 1.0)
         update.optimiser.step()
 
+    def baseline() -> None:
+        with autocast(device, precision):
+            update.baseline.prepare(x, features)
+
     stages = {
         "generate": lambda: problem.features(problem.sample(rng, update.batch, update.size)),
         "encode": encode,
@@ -181,7 +187,7 @@ def time_stages(update: Update, device: torch.device, precision: str, seconds: f
         "optimiser": step,
     }
     if config.baseline == "rollout":
-        stages["baseline"] = lambda: update.baseline.prepare(x, features)
+        stages["baseline"] = baseline
     return {name: timed(Captured(fn, device), device, seconds) * 1e3 for name, fn in stages.items()}
 
 
@@ -191,7 +197,12 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2.0, help="measuring time for each case")
     parser.add_argument("--precision", default="auto")
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--stages", action="store_true", help="also time generate, encode, roll out, score, ...")
+    parser.add_argument(
+        "--stages",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="time generate, encode, roll out, score, ...",
+    )
     parser.add_argument("--json", help="write the rows there")
     options = parser.parse_args()
     device = best_device(options.device)

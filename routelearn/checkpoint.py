@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import os
-import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
+from zipfile import BadZipFile, ZipFile
 
 import torch
 
 from routelearn.errors import InputError
 
 FORMAT = 1
+FOLDER = 0x10  # in the attributes of a zip archive's part
+REMEDY = "put a good copy of it there, or begin another run with --warm-start from this one's last.safetensors"
+
+
+class State(dict[str, Any]):
+    """What a checkpoint holds, by name; asking for one that is not there is an error for the user."""
+
+    def __init__(self, path: Path, values: dict[str, Any]):
+        super().__init__(values)
+        self.path = path
+
+    def __missing__(self, name: str) -> Any:
+        raise InputError(f"{self.path}: not a usable checkpoint (it holds no {name!r}); {REMEDY}")
 
 
 def random_state() -> dict[str, Any]:
@@ -50,15 +63,28 @@ def _replace(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
     os.replace(temporary, path)
 
 
-def load(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:
-    """Tensors and plain values only; a file that would run code is refused."""
+def load(path: Path, device: torch.device | str = "cpu") -> State:
+    """Tensors and plain values only; a file that would run code, or whose content was damaged, is refused."""
     if not path.is_file():
         raise InputError(f"{path}: no checkpoint there")
-    try:
-        state = torch.load(path, map_location=device, weights_only=True)
-    except (RuntimeError, EOFError, pickle.UnpicklingError, ValueError) as error:
-        reason = str(error).splitlines()[0] if str(error) else "truncated"
-        raise InputError(f"{path}: not a usable checkpoint ({reason})") from error
-    if not isinstance(state, dict) or state.get("format") != FORMAT:
-        raise InputError(f"{path}: not a checkpoint of this version")
-    return state
+    with open(path, "rb") as file:
+        try:
+            refuse_damage(file)
+            values = torch.load(file, map_location=device, weights_only=True)
+        except Exception as error:  # damaged bytes can end in any error of those who read them
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            raise InputError(f"{path}: not a usable checkpoint ({reason}); {REMEDY}") from error
+    if not isinstance(values, dict) or values.get("format") != FORMAT:
+        raise InputError(f"{path}: not a checkpoint of this version; {REMEDY}")
+    return State(path, values)
+
+
+def refuse_damage(file: IO[bytes]) -> None:
+    """A checkpoint is a zip archive with a checksum for every part; torch.load does not look at them."""
+    with ZipFile(file) as archive:
+        damaged = archive.testzip()
+        # A flipped bit can make a folder of a part, for whose numbers torch.load takes whatever lies in memory.
+        folders = [part.filename for part in archive.infolist() if part.external_attr & FOLDER]
+    if damaged is not None or folders:
+        raise BadZipFile(f"{damaged or folders[0]} is damaged")
+    file.seek(0)

@@ -161,10 +161,18 @@ class Decoded(NamedTuple):
 
 
 def memory_budget(device: torch.device) -> int:
-    """Bytes that one chunk may use: a share of what the GPU has free, a cache-friendly amount on a CPU."""
-    if device.type == "cuda":
-        return int(torch.cuda.mem_get_info(device)[0] * 0.25)
-    return 128 * 2**20
+    """Bytes that one chunk may use: a quarter of the GPU's memory, a cache-friendly amount on a CPU.
+
+    Draws go by chunks. Hence a GPU's share is halved only while less than twice of it is free, and not just what is
+    free: the same seed gives the same answer, whoever else holds a little of the memory.
+    """
+    if device.type != "cuda":
+        return 128 * 2**20
+    free, total = torch.cuda.mem_get_info(device)
+    share = total // 4
+    while 2 * share > free and share > 2**20:
+        share //= 2
+    return share
 
 
 def row_bytes(policy: Any, nodes: int, solutions: int, element: int) -> int:

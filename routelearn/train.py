@@ -25,14 +25,14 @@ from routelearn.baselines import (
     RolloutBaseline,
     SharedBaseline,
 )
-from routelearn.compiling import Captured, compiled, compiled_encoder, resolve_precision
+from routelearn.compiling import Captured, autocast, compiled, compiled_encoder, resolve_precision
 from routelearn.config import TrainConfig
 from routelearn.decode import decode
 from routelearn.errors import InputError
 from routelearn.policies.base import shape_of
 from routelearn.policies.cpu_shares import keeping_memory
 from routelearn.problems.base import NumpyRng, Problem, take, to_device, to_single
-from routelearn.rollout import advance
+from routelearn.rollout import advance, rollout
 from routelearn.update import Meter, Update, truncated_greedy_costs
 
 Report = Callable[[dict[str, Any]], None]  # hears of every look at the run
@@ -45,6 +45,7 @@ def train(
     device: torch.device,
     resume: bool = False,
     warm_start: Path | None = None,
+    recipe: str | None = None,
     reference: dict[int, Tensor] | None = None,
     deterministic: bool = False,
     compile: bool | None = None,
@@ -54,14 +55,15 @@ def train(
 ) -> dict[str, Any]:
     """Train until the epochs or the minutes are over (or a signal comes); returns the last report.
 
-    `reference` holds costs of the validation instances per size, to report a gap. `out` receives
-    config.json, metrics.jsonl, checkpoint.pt (the whole state), best.safetensors and last.safetensors.
+    `reference` holds costs of the validation instances per size, to report a gap; `recipe` is what the configuration
+    was made by, for the model's card. `out` receives config.json, metrics.jsonl, checkpoint.pt (the whole state),
+    best.safetensors and last.safetensors.
     """
     precision = resolve_precision(config.precision, device)
     memory = keeping_memory() if device.type == "cpu" else contextlib.nullcontext()
     with memory, surroundings(device, precision, deterministic) as stop_signals:
         return learn(
-            config, out, device=device, resume=resume, warm_start=warm_start, reference=reference or {},
+            config, out, device=device, resume=resume, warm_start=warm_start, recipe=recipe, reference=reference or {},
             compile=device.type == "cuda" if compile is None else compile, precision=precision,
             stop_signals=stop_signals, look_seconds=look_seconds, save_seconds=save_seconds, report=report,
         )  # fmt: skip
@@ -74,6 +76,7 @@ def learn(
     device: torch.device,
     resume: bool,
     warm_start: Path | None,
+    recipe: str | None,
     reference: dict[int, Tensor],
     compile: bool,
     precision: str,
@@ -90,9 +93,9 @@ def learn(
     problem = problems.get(config.problem)
     torch.manual_seed(config.seed + 1_000_003 * distributed.rank())
     policy = policies.build(config.policy, shape_of(problem), config.policy_options()).to(device)
-    begun_from = None if warm_start is None else warm_start.stem
+    origin = {"recipe": recipe, "warm_start": None, "instances_before": 0, "minutes_before": 0.0}
     if warm_start is not None:
-        load_matching(policy, warm_start)
+        origin |= ancestry(warm_start, load_matching(policy, warm_start))
     steps = {n: problem.max_steps(problem.sample(NumpyRng(config.seed), 64, n)) for n in config.sizes}
     distributed.broadcast(policy)
     baseline = make_baseline(config, problem, policy, steps, precision, device, compile).to(device)
@@ -121,7 +124,7 @@ def learn(
         rate_scale, best_cost, skipped, rollbacks = (
             state[k] for k in ("rate_scale", "best_cost", "skipped", "rollbacks")
         )
-        best_state, begun_from = state["best"], state.get("warm_start")
+        best_state, origin = state["best"], state.get("origin", origin)
         steps.update(state["rollout_steps"])
         longest.update(state["longest"])
         if distributed.rank() < len(state["random"]["cpu"]):
@@ -157,28 +160,30 @@ def learn(
             "best": best_state,
             "rollout_steps": steps,
             "longest": longest,
-            "warm_start": begun_from,
+            "origin": origin,
             "random": random,
         }
         checkpoint.save(checkpoint_path, state)
         save_model("last", policy.state_dict())
         if best_state:
-            save_model("best", best_state["policy"])
+            save_model("best", best_state["policy"], best_state.get("instances"), best_state.get("elapsed"))
 
     def keep_best(cost: float) -> None:
         nonlocal best_cost, best_state
         best_cost = cost
         parts = {"policy": policy, "optimiser": optimiser, "baseline": baseline}
         best_state = clone({name: part.state_dict() for name, part in parts.items()})
+        best_state |= {"instances": instances, "elapsed": elapsed()}
 
-    def save_model(name: str, weights: dict[str, Tensor]) -> None:
+    def save_model(name: str, weights: dict[str, Tensor], after: int | None = None, spent: float | None = None) -> None:
+        """With its card; these weights had seen `after` instances in `spent` seconds (now, if not given)."""
         saved = copy.deepcopy(policy)  # building one would draw from the generator that training draws from
         saved.load_state_dict(weights)
         card = {
             "sizes": sorted(set(config.sizes)),
-            "instances": instances,
-            "warm_start": begun_from,
-            "minutes": round(elapsed() / 60, 2),
+            **origin,
+            "instances": instances if after is None else after,
+            "minutes": round((elapsed() if spent is None else spent) / 60, 2),
             "hardware": torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU",
             "seed": config.seed,
             "validation_cost": best_cost if name == "best" else None,
@@ -210,6 +215,7 @@ def learn(
     last_save = last_report = time.monotonic()
     tally = Tally()
     row: dict[str, Any] = {"rate": 0.0, "progress": 1.0, "skipped": skipped, **tally.row(1.0)}  # if no step is left
+    first_step = step
     seconds, stop, _ = look_around()
     while epoch < config.epochs and seconds < limit and not stop:
         progress = max(step / (config.epochs * config.epoch_steps), seconds / limit)
@@ -244,6 +250,7 @@ def learn(
             (total,) = distributed.largest(sum(float(cost.mean()) for cost in costs.values()))
             tally.validation = {str(n): float(cost.mean()) for n, cost in costs.items()}
             tally.gap = {str(n): gap(costs[n], reference[n]) for n in costs if n in reference}
+            tally.mismatch = max(mismatch(problem, policy, x, precision) for x in validation.values())
             tally.notes.append(baseline.end_epoch(policy, epoch))
             epoch += 1
             if total < best_cost:
@@ -278,7 +285,8 @@ def learn(
     row.pop("note", None)
     row["validation"] = {str(n): float(cost.mean()) for n, cost in costs.items()}
     row["gap"] = {str(n): gap(costs[n], reference[n]) for n in costs if n in reference}
-    log(row)
+    if step > first_step and not stop:
+        log(row)
     return {"step": step, "instances": instances, "elapsed": elapsed(), "stopped": stop, **row}
 
 
@@ -294,20 +302,21 @@ class Tally:
         self.notes: list[str | None] = []
         self.validation: dict[str, float] = {}
         self.gap: dict[str, float] = {}
+        self.mismatch = 0.0
 
     def add(self, read: dict[str, float], batch: int) -> None:
         self.instances += read["steps"] * batch
-        for name in ("cost", "value", "gradient_norm", "mismatch"):
+        for name in ("cost", "value", "gradient_norm"):
             self.sums[name] = self.sums.get(name, 0.0) + read[name] * (read["steps"] - read["skipped"])
         self.sums["applied"] = self.sums.get("applied", 0.0) + read["steps"] - read["skipped"]
 
     def row(self, seconds: float) -> dict[str, Any]:
         applied = max(1.0, self.sums.get("applied", 0.0))
-        row: dict[str, Any] = {name: self.sums.get(name, 0.0) / applied for name in ("cost", "value")}
-        row |= {name: self.sums.get(name, 0.0) / applied for name in ("gradient_norm", "mismatch")}
+        names = ("cost", "value", "gradient_norm")
+        row: dict[str, Any] = {name: self.sums.get(name, 0.0) / applied for name in names}
         row["instances_per_second"] = self.instances / max(seconds, 1e-9)
         if self.validation:
-            row["validation"], row["gap"] = self.validation, self.gap
+            row |= {"validation": self.validation, "gap": self.gap, "mismatch": self.mismatch}
         notes = "; ".join(note for note in self.notes if note)
         return row | ({"note": notes} if notes else {})
 
@@ -473,17 +482,45 @@ def validate(problem: Problem, policy: Any, x: Any, precision: str) -> Tensor:
         policy.train(training)
 
 
+@torch.no_grad()
+def mismatch(problem: Problem, policy: Any, x: Any, precision: str) -> float:
+    """Mean distance between a tour's log-probability when rolled out and when its record is scored from nothing."""
+    few, device = take(x, slice(0, 64)), x.xy.device
+    training = policy.training
+    policy.eval()
+    with torch.random.fork_rng([device] if device.type == "cuda" else []), autocast(device, precision):
+        cache = policy.encode(problem.features(few))
+        rolled = rollout(problem, policy, cache, few, steps=problem.max_steps(few), record=True)
+        assert rolled.trajectory is not None
+        scored = policy.score(cache, rolled.trajectory._replace(kept=())).sum(-1)
+    policy.train(training)
+    return float((scored - rolled.log_prob).abs().mean())
+
+
 def gap(cost: Tensor, reference: Tensor) -> float:
-    """Mean relative difference to the reference, paired."""
+    """Mean difference to the reference as a share of it, paired; positive is worse, of prizes (negative costs) too."""
     count = min(len(cost), len(reference))
-    return float((cost[:count].cpu().double().mean() / reference[:count].double().mean()) - 1)
+    theirs = reference[:count].double()
+    return float((cost[:count].cpu().double() - theirs).mean() / theirs.mean().abs())
 
 
-def load_matching(policy: Any, path: Path) -> None:
-    """Start from another model: parameters of the same name and shape are taken, the rest stay fresh."""
-    theirs = model_file.load(path).policy.state_dict()
+def ancestry(path: Path, card: dict[str, Any]) -> dict[str, Any]:
+    """What a model that starts from this one says of it: its name, and all that was spent on it."""
+    name = f"{path.resolve().parent.name}/{path.stem}" if path.stem in ("best", "last") else path.stem
+    return {
+        "warm_start": name,
+        "instances_before": card.get("instances", 0) + card.get("instances_before", 0),
+        "minutes_before": round(card.get("minutes", 0.0) + card.get("minutes_before", 0.0), 2),
+    }
+
+
+def load_matching(policy: Any, path: Path) -> dict[str, Any]:
+    """Start from another model: parameters of the same name and shape are taken, the rest stay fresh. Its card."""
+    model = model_file.load(path)
+    theirs = model.policy.state_dict()
     own = policy.state_dict()
     shared = {name: value for name, value in theirs.items() if name in own and own[name].shape == value.shape}
     if len(shared) < len(own) // 2:
         raise InputError(f"{path}: only {len(shared)} of {len(own)} parameters fit this policy; is its width the same?")
     policy.load_state_dict({**own, **shared})
+    return model.card

@@ -24,7 +24,7 @@ from routelearn.rollout import advance, rollout
 class Meter:
     """Sums on the device over the steps since the last look; one host synchronisation a look."""
 
-    NAMES = ("steps", "cost", "value", "gradient_norm", "mismatch", "skipped", "unfinished", "longest")
+    NAMES = ("steps", "cost", "value", "gradient_norm", "skipped", "unfinished", "longest")
 
     def __init__(self, device: torch.device):
         self.sums = torch.zeros(len(self.NAMES), device=device, dtype=torch.float64)
@@ -43,7 +43,7 @@ class Meter:
         read = dict(zip(self.NAMES, self.sums.tolist(), strict=True))
         read["unfinished"], read["longest"] = distributed.largest(read["unfinished"], read["longest"])
         self.sums.zero_()
-        for name in ("cost", "value", "gradient_norm", "mismatch"):
+        for name in ("cost", "value", "gradient_norm"):
             read[name] /= max(1, read["steps"] - read["skipped"])
         return read
 
@@ -58,6 +58,13 @@ def preference_loss(cost: Tensor, log_prob: Tensor, scale: float) -> Tensor:
     gap = scale * (log_prob[:, :, None] - log_prob[:, None])  # [B, S, S]
     better = cost[:, :, None] < cost[:, None]
     return -(F.logsigmoid(gap) * better).sum((1, 2)).mean() / log_prob.shape[1]
+
+
+def undo(tensors: list[Tensor], before: Tensor, wanted: Tensor) -> None:
+    """If `wanted`, a truth value on the device, the tensors hold again their numbers of `before`, there in a row."""
+    now = torch.cat([tensor.flatten() for tensor in tensors])
+    parts = torch.where(wanted, before, now).split([tensor.numel() for tensor in tensors])
+    torch._foreach_copy_(tensors, [part.view_as(tensor) for part, tensor in zip(parts, tensors, strict=True)])
 
 
 def forced_starts(problem: Problem, x: Any, solutions: int) -> Tensor:
@@ -91,7 +98,12 @@ class Update:
         self.config, self.size, self.steps, self.precision, self.device = config, size, steps, precision, device
         self.meter, self.norm_average = meter, norm_average
         self.rng = DeviceRng(device) if rng is None else rng
-        self.parameters = [p for group in optimiser.param_groups for p in group["params"]]
+        self.groups = [
+            group["params"] for group in optimiser.param_groups
+        ]  # the policy's, and a baseline's that learns
+        self.parameters = [p for group in self.groups for p in group]
+        # What a forward pass leaves in the modules: running statistics, a baseline's average.
+        self.buffers = [b for module in (policy, baseline) for b in module.buffers() if b.is_floating_point()]
         self.batch = config.batch_of(size)
         self.side = torch.cuda.Stream(device) if device.type == "cuda" else None
         compiles = compile and policy.compiles
@@ -102,6 +114,7 @@ class Update:
     def __call__(self) -> None:
         config, problem, policy = self.config, self.problem, self.policy
         self.optimiser.zero_grad()
+        before = torch.cat([buffer.flatten() for buffer in self.buffers]) if self.buffers else None
         x = problem.sample(self.rng, self.batch, self.size)
         features = problem.features(x)
         with autocast(self.device, self.precision):
@@ -135,16 +148,19 @@ class Update:
         distributed.average_gradients(self.parameters)
         # An instance cut short looks cheap and would be rewarded; neither it nor a wild step is applied.
         unfinished = ~(rolled.done.all() & value.isfinite().all())
-        norm = nn.utils.clip_grad_norm_(self.parameters, config.gradient_norm)
-        usual = self.norm_average  # 0 until the first step
-        wild = ~norm.isfinite() | ((norm > config.explosion * usual) & (usual > 0))
+        norms = torch.stack([nn.utils.clip_grad_norm_(group, config.gradient_norm) for group in self.groups])
+        norm, usual = norms[0], self.norm_average  # 0 until the first step
+        wild = ~norms.isfinite().all() | ((norm > config.explosion * usual) & (usual > 0))
         skip = distributed.average((unfinished | wild).float()) > 0
-        calm = torch.where(wild, usual, norm)
-        usual.copy_(torch.where(usual > 0, usual.lerp(calm, 0.01), calm))
+        usual.copy_(torch.where(skip, usual, torch.where(usual > 0, usual.lerp(norm, 0.01), norm)))
         self.optimiser.found_inf = skip.float()  # type: ignore[attr-defined]  # the fused kernel then changes nothing
         self.optimiser.step()
         distributed.average_buffers(policy)
+        if learned is not None:
+            distributed.average_buffers(self.baseline)
         with torch.no_grad():
+            if before is not None:
+                undo(self.buffers, before, skip)
             keep = (~skip).double()
             change = (rolled.tour[..., 1:] != rolled.tour[..., :-1]).flatten(0, 1).any(0)
             longest = (change * torch.arange(2, self.steps + 1, device=self.device)).amax()
@@ -152,7 +168,6 @@ class Update:
                 cost=cost.mean().nan_to_num() * keep,
                 value=value.mean().nan_to_num(posinf=0) * keep,
                 gradient_norm=norm.nan_to_num(posinf=0) * keep,
-                mismatch=(log_prob.detach() - rolled.log_prob).abs().mean().nan_to_num() * keep,
                 skipped=skip,
                 unfinished=unfinished,
                 longest=longest,

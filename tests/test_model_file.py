@@ -234,7 +234,7 @@ def folder(tmp_path, monkeypatch):
     """A package that ships three small models."""
     measured = {"near": {"20": 3.9}, "far": {"20": 4.1, "100": 7.9}, "boat": {"50": 10.0}}
     for name, costs in measured.items():
-        card = {"measured": {n: {"greedy": cost} for n, cost in costs.items()}}
+        card = {"validated": costs}
         model_file.save(
             tmp_path / f"{name}.safetensors", made("cvrp" if name == "boat" else "tsp", card=card), half=True
         )
@@ -250,15 +250,15 @@ def test_a_model_is_found_by_path_by_name_and_by_problem(folder, saved):
 
 
 def test_the_best_model_near_the_size_is_chosen(folder):
-    by_size = {n: models.load_model("tsp", n).card["measured"].keys() for n in (10, 20, 100, 500)}
+    by_size = {n: models.load_model("tsp", n).card["validated"].keys() for n in (10, 20, 100, 500)}
     assert [len(sizes) for sizes in by_size.values()] == [1, 1, 2, 2]
 
 
 def test_costs_at_other_sizes_decide_between_models(folder):
-    assert models.which("tsp", 40) == "near", "20 is the nearest size that was measured"
+    assert models.which("tsp", 40) == "near", "20 is the nearest size that was validated"
     for name, cost in (("near", 5.3), ("far", 5.2)):
         model = models.load_model(path=name)
-        model.card["elsewhere"] = {"40": cost}
+        model.card["validated"]["40"] = cost
         model_file.save(folder / f"{name}.safetensors", model, half=True)
     assert models.which("tsp", 40) == "far"
     assert models.which("tsp", 25) == "near"
@@ -267,7 +267,13 @@ def test_costs_at_other_sizes_decide_between_models(folder):
 
 def test_a_model_without_a_measurement_comes_last(folder):
     model_file.save(folder / "aaa.safetensors", made(card={}))
-    assert models.load_model("tsp", 20).card["measured"].keys() == {"20"}
+    assert models.load_model("tsp", 20).card["validated"].keys() == {"20"}
+
+
+def test_results_on_test_sets_choose_nothing(folder):
+    card = {"measured": {"20": {"greedy": 0.1}}, "validated": {"20": 5.0}}
+    model_file.save(folder / "overfitted.safetensors", made(card=card))
+    assert models.which("tsp", 20) == "near"
 
 
 def test_the_wrong_or_no_model_is_an_error_that_says_what_there_is(folder, saved):

@@ -17,10 +17,10 @@ class ExponentialBaseline(Baseline):
         super().__init__()
         self.beta = beta
         self.register_buffer("average", torch.zeros(()))
-        self.register_buffer("seen", torch.zeros((), dtype=torch.bool))
+        self.register_buffer("seen", torch.zeros(()))  # 1 from the first cost on
 
     def value(self, prepared: Tensor | None, cost: Tensor) -> Tensor:
         now = average(cost.mean())
-        self.average.copy_(torch.where(self.seen, self.beta * self.average + (1 - self.beta) * now, now))
-        self.seen.fill_(True)
+        self.average.copy_(torch.where(self.seen > 0, self.beta * self.average + (1 - self.beta) * now, now))
+        self.seen.fill_(1)
         return self.average.clone()

@@ -62,9 +62,12 @@ def evaluate(
     if reference is not None:
         known = read_costs(reference, name, nodes - 1 if chosen.has_depot else nodes, count, instances=x)
     if solver is not None:
-        result = run_solver(chosen, x, solver, 1.0 if seconds is None else seconds, seed, engine or "local", store)
+        result = run_solver(chosen, x, solver, or_default(seconds, 1.0), seed, or_default(engine, "local"), store)
     else:
-        result = run_policy(chosen, x, model, decode or "greedy", seed, device or "auto", precision or "float32")
+        result = run_policy(
+            chosen, x, model, or_default(decode, "greedy"), seed, or_default(device, "auto"),
+            or_default(precision, "float32"),
+        )  # fmt: skip
     typer.echo(f"{data.name}: {count} instances of {name}, {result['nodes']} nodes, {result['decode']}")
     typer.echo(f"mean cost {result['mean_cost']:.5f} +- {result['standard_error']:.5f} (standard error)")
     typer.echo(f"infeasible {result['infeasible']}; {result['seconds']:.2f} s on {result['device']}")
@@ -79,6 +82,11 @@ def evaluate(
         write_costs(costs_out, name, result["customers"], result["costs"], x)
     if result["infeasible"]:
         raise typer.Exit(1)
+
+
+def or_default(given: Any, default: Any) -> Any:
+    """The default if nothing was given; an empty text was given, and is wrong."""
+    return default if given is None else given
 
 
 def run_policy(

@@ -15,7 +15,7 @@ def models() -> None:
 
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1, 0, 0))
     words = ("model", "problem", "sizes", "by")
-    for column in ("model", "problem", "sizes", "n", "greedy", "best", "by", "MB", "min"):
+    for column in ("model", "problem", "sizes", "n", "greedy", "best", "by", "min"):
         table.add_column(
             column, justify="left" if column in words else "right", no_wrap=column != "by", overflow="fold"
         )
@@ -33,8 +33,7 @@ def models() -> None:
                 f"{row['greedy']:.4f}" if "greedy" in row else "",
                 f"{row['best']:.4f}" if "best" in row else "",
                 row.get("strategy", ""),
-                f"{entry['megabytes']:.1f}" if first else "",
-                f"{card.get('minutes', 0):.1f}" if first else "",
+                f"{card.get('minutes', 0) + card.get('minutes_before', 0):.1f}" if first else "",
             )
     console = Console()
     if not console.is_terminal:  # a pipe has no width that anything would have to fit into
@@ -42,7 +41,9 @@ def models() -> None:
         console = Console(width=max(console.width, Measurement.get(console, wide, table).maximum))
     console.print(table if found else "no trained model ships with this version")
     if found:
+        size = sum(entry["megabytes"] for entry in found.values())
         typer.echo(
             "Costs are means over the paper's test instances; prizes count as negative cost.\n"
-            "The sizes are those trained on, min the minutes that it took on one GPU."
+            "The sizes are those trained on; min is minutes on one GPU, those of the models\n"
+            f"it started from included. All files together are {size:.0f} MB."
         )

@@ -16,6 +16,9 @@ from routelearn.errors import InputError
 from routelearn.problems import PROBLEMS
 
 POSITIONAL = ("problem", "sizes")
+RECIPE = "fast"  # unless another is named
+# What TensorBoard shows of a row, beside what there is for each size.
+NUMBERS = ("cost", "value", "gradient_norm", "mismatch", "rate", "instances_per_second", "skipped", "epoch")
 
 
 def parse_numbers(text: str, what: str) -> tuple[int, ...]:
@@ -62,9 +65,12 @@ def saved_config(out: Path, problem: str | None, sizes: str | None) -> TrainConf
 
 
 class Screen:
-    """One live line on a terminal; a line per validation otherwise. TensorBoard too, if it is installed."""
+    """One live line on a terminal; a line per validation otherwise. TensorBoard too, if it is installed.
 
-    def __init__(self, out: Path, *, quiet: bool, silent: bool):
+    `begun` is the step of the checkpoint that the run goes on from, -1 for a new run.
+    """
+
+    def __init__(self, out: Path, *, quiet: bool, silent: bool, begun: int = -1):
         from rich.console import Console
         from rich.live import Live
 
@@ -73,12 +79,9 @@ class Screen:
         shown = self.console.is_terminal and not self.quiet
         self.live = Live(console=self.console, refresh_per_second=4) if shown else None
         self.validation = ""
+        self.out, self.begun = out, begun
         self.board: Any = None
-        if not silent:
-            with contextlib.suppress(ImportError):
-                from torch.utils.tensorboard import SummaryWriter
-
-                self.board = SummaryWriter(out / "tensorboard")
+        self.board_wanted = not silent
 
     def __enter__(self) -> Screen:
         if self.live:
@@ -111,17 +114,30 @@ class Screen:
                 self.live.console.print(row["note"])
         elif not self.quiet and (row.get("validation") or row.get("note")):
             print(line + (f"  [{row['note']}]" if row.get("note") else ""), flush=True)
-        if self.board:
-            for name in ("cost", "value", "gradient_norm", "mismatch", "rate", "instances_per_second"):
-                self.board.add_scalar(name, row[name], row["step"])
-            for n, cost in (row.get("validation") or {}).items():
-                self.board.add_scalar(f"validation/{n}", cost, row["step"])
+        self.to_board(row)
+
+    def to_board(self, row: dict[str, Any]) -> None:
+        """The row's numbers to TensorBoard, opened at the first row: refused input leaves no folder behind."""
+        if self.board_wanted:
+            self.board_wanted = False
+            with contextlib.suppress(ImportError):
+                from torch.utils.tensorboard import SummaryWriter
+
+                # As in metrics.jsonl, what a killed run wrote after its checkpoint is no longer shown.
+                self.board = SummaryWriter(self.out / "tensorboard", purge_step=self.begun + 1)
+        if self.board is None:
+            return
+        numbers = {name: row[name] for name in NUMBERS if name in row}
+        for name in ("validation", "gap"):
+            numbers |= {f"{name}/{n}": value for n, value in (row.get(name) or {}).items()}
+        for name, value in numbers.items():
+            self.board.add_scalar(name, value, row["step"])
 
 
 def run(
     problem: str | None,
     sizes: str | None,
-    recipe: str,
+    recipe: str | None,
     out: Path,
     resume: bool,
     warm_start: str | None,
@@ -138,7 +154,7 @@ def run(
     last.safetensors; a stopped run goes on with --resume. More than one GPU or machine:
     `torchrun --nproc-per-node K -m routelearn train ...`.
     """
-    from routelearn import distributed, problems
+    from routelearn import checkpoint, distributed, problems
     from routelearn.commands.evaluate import read_costs
     from routelearn.compiling import best_device
     from routelearn.models import FOLDER
@@ -146,10 +162,16 @@ def run(
     from routelearn.train import validation_set
 
     where = best_device(device)
+    begun = -1
     if resume:
+        for option, value in (("--warm-start", warm_start), ("--recipe", recipe)):
+            if value is not None:
+                raise InputError(f"{option} has no meaning with --resume, which goes on as the run was; leave one out")
         config = dataclasses.replace(saved_config(out, problem, sizes), **changes_of(given))
+        begun = checkpoint.load(out / "checkpoint.pt")["step"]
     else:
-        config = resolve(problem or "tsp", sizes or "20", recipe, given)
+        recipe = RECIPE if recipe is None else recipe
+        config = resolve("tsp" if problem is None else problem, "20" if sizes is None else sizes, recipe, given)
         if (out / "checkpoint.pt").exists():
             raise InputError(f"{out}: holds a run already; go on with --resume, or name another folder")
     start = None
@@ -165,11 +187,14 @@ def run(
             x = validation_set(problems.get(config.problem), config, n, torch.device("cpu"))
             costs = read_costs(reference, config.problem, n, instances=x, several=len(config.sizes) > 1)
             known[n] = torch.from_numpy(costs)
-    with Screen(out, quiet=quiet, silent=distributed.rank() != 0) as screen:
+    leader = distributed.rank() == 0
+    with Screen(out, quiet=quiet, silent=not leader, begun=begun) as screen:
         last = learn(
-            config, out, device=where, resume=resume, warm_start=start, reference=known, deterministic=deterministic,
-            report=screen,
+            config, out, device=where, resume=resume, warm_start=start, recipe=recipe, reference=known,
+            deterministic=deterministic, report=screen,
         )  # fmt: skip
+    if not leader:
+        return
     words = "  ".join(f"n={n} {cost:.4f}" for n, cost in last["validation"].items())
     typer.echo(
         f"{out}: {last['instances'] / 1e6:.2f}M instances in {last['elapsed'] / 60:.1f} min, validation {words}"
@@ -192,7 +217,11 @@ def with_config_flags(fn: Any) -> Any:
         ),
     ]  # fmt: skip
     options: list[tuple[str, Any, Any]] = [
-        ("recipe", str, typer.Option("fast", help="fast, or paper for exactly the paper's settings.")),
+        (
+            "recipe",
+            str | None,
+            typer.Option(None, help=f"fast, or paper for exactly the paper's settings. [default: {RECIPE}]"),
+        ),
         ("out", Path, typer.Option(Path("runs/latest"), help="Folder of the run.")),
         ("resume", bool, typer.Option(False, "--resume", help="Go on with the run in --out as if never stopped.")),
         ("warm_start", str | None, typer.Option(None, help="Start from this model (file or shipped name).")),

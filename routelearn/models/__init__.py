@@ -57,7 +57,7 @@ def load_model(
 
 
 def which(problem: str, n: int | None = None) -> str:
-    """The name of the shipped model that load_model takes: the lowest cost at the size nearest to n that was measured.
+    """The name of the shipped model that load_model takes: the lowest cost at the size nearest to n that was validated.
 
     Without n the largest size decides, where a poor model costs most.
     """
@@ -72,6 +72,5 @@ def which(problem: str, n: int | None = None) -> str:
 
 
 def _costs(card: dict[str, Any]) -> dict[int, float]:
-    """Mean greedy cost by size: on the paper's test sets, and on fewer instances elsewhere."""
-    tested = {int(size): float(row["greedy"]) for size, row in card.get("measured", {}).items()}
-    return {int(size): float(cost) for size, cost in card.get("elsewhere", {}).items()} | tested
+    """Mean greedy cost by size, on validation instances: what is measured on test sets decides nothing."""
+    return {int(size): float(cost) for size, cost in card.get("validated", {}).items()}

@@ -138,6 +138,8 @@ BAD = [
     ("train tsp 5,6 --reference {}/costs.npz " + TRAIN, "no array `tsp5`", "several sizes need one each"),
     ("train tsp 6 --reference {}/marked.npz " + TRAIN, "costs of cvrp, n = 6", "those of tsp, n = 6"),
     ("train --resume --out {}/nowhere --device cpu", "nowhere", "no run to resume there"),
+    ("train --resume --recipe fast --out {}/nowhere --device cpu", "--recipe has no meaning", "leave one out"),
+    ("train --resume --warm-start tsp --out {}/nowhere --device cpu", "--warm-start has no meaning", "leave one out"),
     ("train --resume --out {}/broken/run --device cpu", "broken/run/config.json", "not a run's configuration"),
     ("train --resume --out {}/listed --device cpu", "listed/config.json", "must be an object"),
     ("train --resume --out {}/strange --device cpu", "unknown setting colour", "known are"),
@@ -155,6 +157,27 @@ def test_bad_input_is_one_line_that_says_what_is_wrong_and_what_is_right(routele
     assert "Traceback" not in err
     for wanted in (wrong, right):
         assert any(words in err for words in wanted.replace("{}", str(folder)).split("|"))
+
+
+@pytest.mark.parametrize(
+    ("options", "wrong", "right"),
+    [
+        (("--decode", ""), "unknown decoding strategy ''", "greedy, sample:K"),
+        (("--device", ""), "unknown device ''", "auto, cpu and cuda"),
+        (("--precision", ""), "unknown precision ''", "auto, float32, bfloat16"),
+        (("--problem", ""), "unknown problem ''", "the choices are"),
+        (("--model", ""), "no such model file", "there are:"),
+        (("--solver", ""), "unknown solver ''", "nearest-neighbour"),
+        (("--solver", "nearest-neighbour", "--engine", ""), "unknown engine ''", "local"),
+    ],
+    ids=lambda value: value[-2] if isinstance(value, tuple) else None,
+)
+def test_an_empty_text_is_not_the_default(routelearn, folder, options, wrong, right):
+    rest = () if {"--model", "--solver"} & set(options) else ("--model", folder / "tsp.safetensors")
+    status, _, err = routelearn("evaluate", folder / "tsp.npz", *options, *rest)
+    assert (status, err.count("\n")) == (2, 1)
+    assert wrong in err
+    assert right in err
 
 
 def test_nothing_is_left_behind_by_bad_input(routelearn, folder):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
+import torch
 
 from routelearn import model_file
 from routelearn.data import generate, npz
@@ -85,3 +87,99 @@ def test_without_arguments_it_is_the_tsp_of_20(routelearn, tmp_path):
     assert routelearn("train", *TINY, "--epoch-steps", "1", "--out", tmp_path / "run").status == 0
     config = json.loads((tmp_path / "run" / "config.json").read_text())
     assert (config["problem"], config["sizes"]) == ("tsp", [20])
+
+
+def test_the_model_says_by_which_recipe_it_was_made(routelearn, trained, tmp_path):
+    out, _ = trained
+    assert model_file.load(out / "last.safetensors").card["recipe"] == "fast"
+    assert routelearn("train", "--resume", "--epochs", "2", "--out", out, "--device", "cpu").status == 0
+    assert model_file.load(out / "last.safetensors").card["recipe"] == "fast"
+    single = (*TINY, "--solutions", "1", "--evaluation-instances", "20", "--recipe", "paper")
+    assert routelearn("train", "tsp", "6", *single, "--out", tmp_path / "paper").status == 0
+    assert model_file.load(tmp_path / "paper" / "last.safetensors").card["recipe"] == "paper"
+
+
+def test_help_names_the_recipe_that_is_taken(routelearn):
+    status, out, _ = routelearn("train", "--help")
+    assert status == 0
+    assert "settings. [default: fast]" in " ".join(out.split())
+
+
+@pytest.mark.parametrize("option", [("--recipe", "fast"), ("--warm-start", "tsp-20-paper")])
+def test_what_only_begins_a_run_is_refused_when_one_goes_on(routelearn, trained, option):
+    out, _ = trained
+    before = (out / "checkpoint.pt").read_bytes()
+    status, _, err = routelearn("train", "--resume", *option, "--epochs", "2", "--out", out, "--device", "cpu")
+    assert status == 2
+    assert err == f"error: {option[0]} has no meaning with --resume, which goes on as the run was; leave one out\n"
+    assert (out / "checkpoint.pt").read_bytes() == before
+
+
+@pytest.mark.parametrize("damage", ["junk", "empty", "format only", "a weight"])
+def test_a_damaged_checkpoint_is_refused_in_one_line(routelearn, trained, damage):
+    out, _ = trained
+    path = out / "checkpoint.pt"
+    whole = bytearray(path.read_bytes())
+    weight = next(iter(torch.load(path)["policy"].values()))
+    whole[whole.index(weight.numpy().tobytes())] ^= 1
+    if damage == "format only":
+        torch.save({"format": 1}, path)
+    else:
+        path.write_bytes({"junk": b"junk\n", "empty": b"", "a weight": whole}[damage])
+    status, _, err = routelearn("train", "--resume", "--epochs", "2", "--out", out, "--device", "cpu")
+    assert status == 2
+    assert err.startswith(f"error: {path}: not a usable checkpoint (")
+    assert "--warm-start" in err
+    assert err.count("\n") == 1
+
+
+def test_only_the_first_of_several_processes_says_the_end(routelearn, tmp_path, monkeypatch):
+    monkeypatch.setenv("RANK", "1")  # as torchrun would; the others of its group are not needed for this
+    status, out, err = routelearn("train", "tsp", "6", *TINY, "--out", tmp_path / "run")
+    assert (status, out, err) == (0, "", "")
+
+
+def points_of(out):
+    """{name: {step: value}} as TensorBoard shows them."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    board = EventAccumulator(str(out / "tensorboard"), size_guidance={"scalars": 0}).Reload()
+    return {name: {e.step: e.value for e in board.Scalars(name)} for name in board.Tags()["scalars"]}
+
+
+@pytest.mark.extra
+def test_tensorboard_shows_what_the_log_holds(routelearn, tmp_path):
+    pytest.importorskip("tensorboard")
+    out = tmp_path / "run"
+    np.savez(tmp_path / "costs.npz", costs=np.full(20, 2.0))
+    assert routelearn("train", "tsp", "6", *TINY, "--out", out, "--reference", tmp_path / "costs.npz").status == 0
+    points, row = points_of(out), log_of(out)[-1]
+    for name in ("cost", "value", "gradient_norm", "rate", "instances_per_second", "skipped", "epoch"):
+        assert points[name][3] == pytest.approx(row[name])
+    for name in ("validation", "gap"):
+        assert points[f"{name}/6"][3] == pytest.approx(row[name]["6"])
+    assert set(points["mismatch"]) == {row["step"] for row in log_of(out) if "mismatch" in row}
+
+
+@pytest.mark.extra
+def test_tensorboard_forgets_what_came_after_the_checkpoint(routelearn, trained):
+    pytest.importorskip("tensorboard")
+    from torch.utils.tensorboard import SummaryWriter
+
+    out, _ = trained
+    with SummaryWriter(out / "tensorboard") as killed:  # what a run that was killed had shown beyond its checkpoint
+        killed.add_scalar("cost", 99.0, 4)
+    for order, path in enumerate(sorted((out / "tensorboard").iterdir())):  # of an earlier second, in this order
+        path.rename(path.with_name(f"events.out.tfevents.{order:010d}.before"))
+    assert points_of(out)["cost"][4] == 99.0
+    assert routelearn("train", "--resume", "--epochs", "2", "--out", out, "--device", "cpu").status == 0
+    cost = points_of(out)["cost"]
+    assert {3, 6} <= set(cost)
+    assert 99.0 not in cost.values()
+
+
+@pytest.mark.extra
+def test_a_run_that_is_refused_leaves_no_folder(routelearn, tmp_path):
+    pytest.importorskip("tensorboard")
+    assert routelearn("train", "tsp", "6", *TINY, "--warm-start", "nobody", "--out", tmp_path / "run").status == 2
+    assert not (tmp_path / "run").exists()

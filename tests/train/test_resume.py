@@ -112,7 +112,7 @@ def test_resuming_a_finished_run_reports_it_as_it_is(tmp_path):
     again = run(tiny(epochs=1), tmp_path, resume=True, report=heard.append)
     assert again["validation"] == first["validation"]
     assert again["step"] == first["step"] == 3
-    assert set(log_of(tmp_path)[0]) <= set(heard[-1]), "a listener finds every number it finds during a run"
+    assert heard == [], "no step was made of which anything could be told"
 
 
 def test_the_best_model_never_gets_worse(tmp_path, monkeypatch):

@@ -12,10 +12,12 @@ import pytest
 import torch
 from train_cases import CPU, log_of, run, tiny
 
-from routelearn import checkpoint, model_file
+from routelearn import checkpoint, model_file, policies, problems
 from routelearn import train as train_module
 from routelearn.errors import InputError
-from routelearn.train import longer, scheduled_rate, shorter, train, validate, validation_set
+from routelearn.policies.base import shape_of
+from routelearn.problems import DeviceRng
+from routelearn.train import gap, longer, mismatch, scheduled_rate, shorter, train, validate, validation_set
 
 
 def notes_of(out):
@@ -212,8 +214,51 @@ def test_a_warm_start_takes_what_fits_and_refuses_a_stranger(tmp_path):
     first, second = model_file.load(start), model_file.load(tmp_path / "second" / "last.safetensors")
     for mine, theirs in zip(first.policy.state_dict().values(), second.policy.state_dict().values(), strict=True):
         torch.testing.assert_close(mine, theirs, rtol=0, atol=1e-9)
-    assert (first.card["warm_start"], second.card["warm_start"]) == (None, "last")
+    assert (first.card["warm_start"], first.card["instances_before"]) == (None, 0)
+    assert (second.card["warm_start"], second.card["instances_before"]) == ("first/last", first.card["instances"])
     run(tiny(epochs=2, rate=1e-12), tmp_path / "second", resume=True)
-    assert model_file.load(tmp_path / "second" / "last.safetensors").card["warm_start"] == "last"
+    assert model_file.load(tmp_path / "second" / "last.safetensors").card["warm_start"] == "first/last"
     with pytest.raises(InputError, match="parameters fit this policy"):
         train(tiny(width=16, epochs=1), tmp_path / "third", device=CPU, compile=False, warm_start=start)
+
+
+def test_the_gap_of_prizes_is_positive_where_fewer_are_collected():
+    assert gap(torch.tensor([-3.0, -1.0]), torch.tensor([-4.0, -4.0, -9.0])) == pytest.approx(0.5)
+    assert gap(torch.tensor([3.0]), torch.tensor([2.0])) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("name", ["tsp", "cvrp"])
+def test_rollout_and_scoring_agree_and_the_log_says_how_closely(tmp_path, name):
+    run(tiny(problem=name, sizes=(6,), epochs=2), tmp_path / "run")
+    found = [row["mismatch"] for row in log_of(tmp_path / "run") if "mismatch" in row]
+    assert len(found) >= 2
+    assert max(found) < 1e-4
+
+
+def test_a_look_at_the_mismatch_draws_nothing_and_notices_one():
+    problem = problems.get("tsp")
+    policy = policies.build("attention", shape_of(problem), {"width": 16, "heads": 2, "hidden": 16, "layers": 1})
+    x = problem.sample(DeviceRng(), 8, 6)
+    before = torch.get_rng_state()
+    assert mismatch(problem, policy, x, "float32") < 1e-4
+    assert torch.equal(before, torch.get_rng_state())
+    assert policy.training
+    scored = policy.score
+    policy.score = lambda *arguments: scored(*arguments) + 0.5
+    assert mismatch(problem, policy, x, "float32") == pytest.approx(3, abs=1e-3)
+
+
+def test_the_best_models_card_tells_of_its_own_moment(tmp_path):
+    run(tiny(epochs=3, rate=0.5, rollback=1e6, schedule="constant"), tmp_path / "run")
+    best, last = (model_file.load(tmp_path / "run" / f"{name}.safetensors").card for name in ("best", "last"))
+    rows = [row for row in log_of(tmp_path / "run") if row.get("validation")]
+    at_best = min(rows, key=lambda row: sum(row["validation"].values()))
+    assert best["instances"] == at_best["instances"]
+    assert last["instances"] == rows[-1]["instances"]
+
+
+def test_a_finished_run_that_is_resumed_invents_no_figures(tmp_path):
+    run(tiny(epochs=1), tmp_path / "run")
+    before = log_of(tmp_path / "run")
+    run(tiny(epochs=1), tmp_path / "run", resume=True)
+    assert log_of(tmp_path / "run") == before

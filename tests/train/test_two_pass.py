@@ -59,7 +59,6 @@ def check_gradient(monkeypatch, **changes):
         assert (mine.grad - reference.grad).abs().max() <= TOLERANCE, name
         largest = max(largest, float(reference.grad.abs().max()))
     assert largest > 1e-3, "the comparison would pass for no gradient at all"
-    assert update.meter.read()["mismatch"] <= TOLERANCE
     for mine, reference in zip(update.policy.buffers(), before.buffers(), strict=True):
         torch.testing.assert_close(mine, reference)  # running statistics saw the batch exactly once
 

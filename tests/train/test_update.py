@@ -9,16 +9,19 @@ import pytest
 import torch
 from train_cases import make_update, tiny
 
+from routelearn.baselines import CriticBaseline, ExponentialBaseline
 from routelearn.problems import PROBLEMS, DeviceRng, get
 from routelearn.update import forced_starts, preference_loss, reinforce_loss
 
 
 def whole_state(update):
-    return copy.deepcopy((update.policy.state_dict(), update.optimiser.state_dict()["state"]))
+    modules = {**update.policy.state_dict(), **update.baseline.state_dict(prefix="baseline.")}
+    modules = {name: part for name, part in modules.items() if "num_batches_tracked" not in name}  # nobody reads it
+    return copy.deepcopy((modules | {"usual": update.norm_average}, update.optimiser.state_dict()["state"]))
 
 
 def same(a, b):
-    """Bitwise equality of two (policy, optimiser) states."""
+    """Bitwise equality of two states: what the modules hold, and the optimiser."""
     weights = all(torch.equal(a[0][name], b[0][name]) for name in a[0])
     return weights and all(torch.equal(a[1][i][key], b[1][i][key]) for i in a[1] for key in a[1][i])
 
@@ -98,15 +101,45 @@ def test_an_ordinary_step_is_applied():
     assert read["longest"] == 6
 
 
-def test_a_step_with_an_unfinished_rollout_changes_nothing():
-    update = make_update(tiny(problem="cvrp", sizes=(8,)))
-    update()
-    before = whole_state(update)
+def made_baseline(name):
+    if name == "critic":
+        return CriticBaseline(get("cvrp").feature_dims, 16, 2, 16, "batch")
+    return {"exponential": ExponentialBaseline(), "shared": None}[name]
+
+
+@pytest.mark.parametrize(
+    ("norm", "baseline", "before"), [("layer", "shared", 1), ("batch", "exponential", 1), ("batch", "critic", 1),
+    ("batch", "exponential", 0)],
+)  # fmt: skip
+def test_a_step_with_an_unfinished_rollout_changes_nothing(norm, baseline, before):
+    solutions = 4 if baseline == "shared" else 1
+    config = tiny(problem="cvrp", sizes=(8,), norm=norm, baseline=baseline, solutions=solutions)
+    update = make_update(config, made_baseline(baseline))
+    for _ in range(before):
+        update()
+    state = whole_state(update)
     update.steps = 8  # eight customers of mean demand 5 do not fit one vehicle
     update()
-    assert same(before, whole_state(update))
+    assert same(state, whole_state(update))
     read = update.meter.read()
-    assert (read["steps"], read["skipped"], read["unfinished"]) == (2, 1, 1)
+    assert (read["steps"], read["skipped"], read["unfinished"]) == (before + 1, 1, 1)
+
+
+def test_the_critic_is_clipped_by_itself():
+    """A critic's gradient, however large, takes nothing from the policy's step."""
+    alone, beside = (
+        make_update(tiny(problem="cvrp", sizes=(8,), baseline="critic", solutions=1, gradient_norm=1e-3),
+                    made_baseline("critic")) for _ in range(2)
+    )  # fmt: skip
+    beside.policy.load_state_dict(alone.policy.state_dict())
+    beside.baseline.load_state_dict(alone.baseline.state_dict())
+    for parameter in beside.baseline.parameters():
+        parameter.register_hook(lambda gradient: 1000 * gradient)
+    for update in (alone, beside):
+        torch.manual_seed(1)
+        update()
+    for mine, other in zip(alone.policy.parameters(), beside.policy.parameters(), strict=True):
+        torch.testing.assert_close(mine.grad, other.grad, rtol=0, atol=0)
 
 
 def test_a_baseline_that_did_not_finish_is_an_unfinished_rollout():

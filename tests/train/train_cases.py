@@ -80,4 +80,5 @@ def differences(a: Any, b: Any, where: str = "") -> list[str]:
 def final_state(out: Path) -> dict[str, Any]:
     """A run's last checkpoint without the clock and the configuration's own text."""
     state = checkpoint.load(out / "checkpoint.pt")
+    state["best"].pop("elapsed", None)
     return {key: value for key, value in state.items() if key not in ("elapsed", "config")}

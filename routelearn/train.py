@@ -250,7 +250,7 @@ def learn(
             (total,) = distributed.largest(sum(float(cost.mean()) for cost in costs.values()))
             tally.validation = {str(n): float(cost.mean()) for n, cost in costs.items()}
             tally.gap = {str(n): gap(costs[n], reference[n]) for n in costs if n in reference}
-            tally.mismatch = max(mismatch(problem, policy, x, precision) for x in validation.values())
+            tally.mismatch = max(mismatch(problem, policy, x, config, precision) for x in validation.values())
             tally.notes.append(baseline.end_epoch(policy, epoch))
             epoch += 1
             if total < best_cost:
@@ -483,14 +483,17 @@ def validate(problem: Problem, policy: Any, x: Any, precision: str) -> Tensor:
 
 
 @torch.no_grad()
-def mismatch(problem: Problem, policy: Any, x: Any, precision: str) -> float:
-    """Mean distance between a tour's log-probability when rolled out and when its record is scored from nothing."""
+def mismatch(problem: Problem, policy: Any, x: Any, config: TrainConfig, precision: str) -> float:
+    """Mean distance between a tour's log-probability when drawn and when its record is scored from nothing."""
     few, device = take(x, slice(0, 64)), x.xy.device
     training = policy.training
     policy.eval()
     with torch.random.fork_rng([device] if device.type == "cuda" else []), autocast(device, precision):
         cache = policy.encode(problem.features(few))
-        rolled = rollout(problem, policy, cache, few, steps=problem.max_steps(few), record=True)
+        rolled = rollout(
+            problem, policy, cache, few, solutions=config.solutions, steps=problem.max_steps(few), temperature=1.0,
+            record=True,
+        )  # fmt: skip
         assert rolled.trajectory is not None
         scored = policy.score(cache, rolled.trajectory._replace(kept=())).sum(-1)
     policy.train(training)

@@ -240,12 +240,12 @@ def test_a_look_at_the_mismatch_draws_nothing_and_notices_one():
     policy = policies.build("attention", shape_of(problem), {"width": 16, "heads": 2, "hidden": 16, "layers": 1})
     x = problem.sample(DeviceRng(), 8, 6)
     before = torch.get_rng_state()
-    assert mismatch(problem, policy, x, "float32") < 1e-4
+    assert mismatch(problem, policy, x, tiny(), "float32") < 1e-4
     assert torch.equal(before, torch.get_rng_state())
     assert policy.training
     scored = policy.score
     policy.score = lambda *arguments: scored(*arguments) + 0.5
-    assert mismatch(problem, policy, x, "float32") == pytest.approx(3, abs=1e-3)
+    assert mismatch(problem, policy, x, tiny(), "float32") == pytest.approx(3, abs=1e-3)
 
 
 def test_the_best_models_card_tells_of_its_own_moment(tmp_path):

@@ -36,6 +36,16 @@ def test_a_subset_is_judged_by_what_it_gains_over_greedy(quality, monkeypatch):
     assert row["best"] == pytest.approx(4.8)
 
 
+def test_an_estimate_that_cannot_tell_does_not_fail(quality, capsys):
+    row = {"greedy": 6.3, "best": 6.247, "strategy": "augment:8", "infeasible": 0, "instances": 10_000, "error": 0.002}
+    assert quality.show("cvrp", "cvrp", 20, row, 1_000) == 0
+    assert "too few to tell" in capsys.readouterr().out
+    assert quality.show("cvrp", "cvrp", 20, row | {"best": 6.26}, 1_000) == 1
+    assert quality.show("cvrp", "cvrp", 20, row | {"infeasible": 1}, 1_000) == 2
+    del row["error"]
+    assert quality.show("cvrp", "cvrp", 20, row, None) == 1
+
+
 def test_ahead_means_by_half_a_hundredth_and_of_prizes_more(quality):
     assert [cell[3] for cell in quality.verdicts("cvrp", 20, {"greedy": 6.396, "best": 6.244})] == [False, True]
     assert [cell[3] for cell in quality.verdicts("op-dist", 20, {"greedy": -5.20, "best": -5.29})] == [True, False]

@@ -38,11 +38,13 @@ def test_a_node_killed_midway_loses_nothing(monkeypatch: pytest.MonkeyPatch, tmp
     cluster.wait_for_nodes()
     ray.init(address=cluster.address, log_to_driver=False)
     done: list[int] = []
+    killed: list[int] = []
 
     def kill_once(count: int) -> None:
         done.append(count)
         if len(done) == 4:
             cluster.remove_node(doomed, allow_graceful=False)
+            killed.append(sum(done))
 
     try:
         many, quick = generate("tsp", 10, count=200), get_solver("random-insertion")
@@ -52,11 +54,11 @@ def test_a_node_killed_midway_loses_nothing(monkeypatch: pytest.MonkeyPatch, tmp
         result = solve_instances(
             get("pctsp"), x, solver, seconds=0.4, seed=7, engine="ray", store=store, progress=kill_once
         )
-        alive = [node for node in ray.nodes() if node["Alive"]]
     finally:
         ray.shutdown()
         cluster.shutdown()
-    assert len(alive) == 1, "the node was not killed before the end"
+    assert killed, "the node was not killed"  # Ray itself may need a minute to notice
+    assert killed[0] < 24, "the node was not killed before the end"
     assert sum(done) == 24
     assert result.infeasible == 0
     assert len(store.read_text().splitlines()) == 25

@@ -169,7 +169,8 @@ def test_tensorboard_forgets_what_came_after_the_checkpoint(routelearn, trained)
     out, _ = trained
     with SummaryWriter(out / "tensorboard") as killed:  # what a run that was killed had shown beyond its checkpoint
         killed.add_scalar("cost", 99.0, 4)
-    for order, path in enumerate(sorted((out / "tensorboard").iterdir())):  # of an earlier second, in this order
+    written = sorted((out / "tensorboard").iterdir(), key=lambda path: path.stat().st_mtime_ns)
+    for order, path in enumerate(written):  # as if of an earlier second; names alone put a tenth file before a ninth
         path.rename(path.with_name(f"events.out.tfevents.{order:010d}.before"))
     assert points_of(out)["cost"][4] == 99.0
     assert routelearn("train", "--resume", "--epochs", "2", "--out", out, "--device", "cpu").status == 0

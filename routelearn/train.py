@@ -25,15 +25,15 @@ from routelearn.baselines import (
     RolloutBaseline,
     SharedBaseline,
 )
-from routelearn.compiling import Captured, autocast, compiled, compiled_encoder, resolve_precision
+from routelearn.compiling import Captured, compiled, compiled_encoder, resolve_precision
 from routelearn.config import TrainConfig
-from routelearn.decode import decode
 from routelearn.errors import InputError
 from routelearn.policies.base import shape_of
 from routelearn.policies.cpu_shares import keeping_memory
-from routelearn.problems.base import NumpyRng, Problem, take, to_device, to_single
-from routelearn.rollout import advance, rollout
+from routelearn.problems.base import NumpyRng, Problem, to_device, to_single
+from routelearn.rollout import advance
 from routelearn.update import Meter, Update, truncated_greedy_costs
+from routelearn.validation import gap, mismatch, validate, validation_set
 
 Report = Callable[[dict[str, Any]], None]  # hears of every look at the run
 
@@ -463,48 +463,6 @@ def shorter(steps: int, longest: int) -> int:
     """A shorter rollout, if what was needed leaves a tenth unused even with a margin."""
     wanted = (int(longest * 1.06) + 2 + 3) // 4 * 4
     return wanted if longest > 0 and wanted <= 0.9 * steps else steps
-
-
-def validation_set(problem: Problem, config: TrainConfig, n: int, device: torch.device) -> Any:
-    """The first instances of the paper's validation set (its draws are made for 10,000 at once)."""
-    count = max(10_000, config.validation_instances)
-    x = to_single(problem.sample(NumpyRng(config.validation_seed), count, n))
-    return to_device(take(x, slice(0, config.validation_instances)), device)
-
-
-def validate(problem: Problem, policy: Any, x: Any, precision: str) -> Tensor:
-    """Greedy costs [B] in evaluation mode; the policy's mode is put back."""
-    training = policy.training
-    policy.eval()
-    try:
-        return decode(problem, policy, x, "greedy", precision=precision).cost
-    finally:
-        policy.train(training)
-
-
-@torch.no_grad()
-def mismatch(problem: Problem, policy: Any, x: Any, config: TrainConfig, precision: str) -> float:
-    """Mean distance between a tour's log-probability when drawn and when its record is scored from nothing."""
-    few, device = take(x, slice(0, 64)), x.xy.device
-    training = policy.training
-    policy.eval()
-    with torch.random.fork_rng([device] if device.type == "cuda" else []), autocast(device, precision):
-        cache = policy.encode(problem.features(few))
-        rolled = rollout(
-            problem, policy, cache, few, solutions=config.solutions, steps=problem.max_steps(few), temperature=1.0,
-            record=True,
-        )  # fmt: skip
-        assert rolled.trajectory is not None
-        scored = policy.score(cache, rolled.trajectory._replace(kept=())).sum(-1)
-    policy.train(training)
-    return float((scored - rolled.log_prob).abs().mean())
-
-
-def gap(cost: Tensor, reference: Tensor) -> float:
-    """Mean difference to the reference as a share of it, paired; positive is worse, of prizes (negative costs) too."""
-    count = min(len(cost), len(reference))
-    theirs = reference[:count].double()
-    return float((cost[:count].cpu().double() - theirs).mean() / theirs.mean().abs())
 
 
 def ancestry(path: Path, card: dict[str, Any]) -> dict[str, Any]:

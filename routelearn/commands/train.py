@@ -159,7 +159,7 @@ def run(
     from routelearn.compiling import best_device
     from routelearn.models import FOLDER
     from routelearn.train import train as learn
-    from routelearn.train import validation_set
+    from routelearn.validation import validation_set
 
     where = best_device(device)
     begun = -1

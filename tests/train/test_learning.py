@@ -8,7 +8,7 @@ from train_cases import CPU, run, tiny
 
 from routelearn import model_file, policies, problems
 from routelearn.policies.base import shape_of
-from routelearn.train import validate, validation_set
+from routelearn.validation import validate, validation_set
 
 
 def learned(config, tmp_path):

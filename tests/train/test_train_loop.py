@@ -17,7 +17,8 @@ from routelearn import train as train_module
 from routelearn.errors import InputError
 from routelearn.policies.base import shape_of
 from routelearn.problems import DeviceRng
-from routelearn.train import gap, longer, mismatch, scheduled_rate, shorter, train, validate, validation_set
+from routelearn.train import longer, scheduled_rate, shorter, train
+from routelearn.validation import gap, mismatch, validate, validation_set
 
 
 def notes_of(out):

@@ -1,0 +1,66 @@
+"""How a run is judged while it trains: greedy costs of the paper's validation instances, and whether passes agree."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from routelearn.compiling import autocast
+from routelearn.config import TrainConfig
+from routelearn.decode import decode
+from routelearn.problems.base import NumpyRng, Problem, take, to_device, to_single
+from routelearn.rollout import rollout
+
+
+def validation_set(problem: Problem, config: TrainConfig, n: int, device: torch.device) -> Any:
+    """The first instances of the paper's validation set (its draws are made for 10,000 at once)."""
+    count = max(10_000, config.validation_instances)
+    x = to_single(problem.sample(NumpyRng(config.validation_seed), count, n))
+    return to_device(take(x, slice(0, config.validation_instances)), device)
+
+
+@contextlib.contextmanager
+def evaluating(policy: Any) -> Iterator[None]:
+    """The policy in evaluation mode, and back in its own afterwards."""
+    training = policy.training
+    policy.eval()
+    try:
+        yield
+    finally:
+        policy.train(training)
+
+
+def validate(problem: Problem, policy: Any, x: Any, precision: str) -> Tensor:
+    """Greedy costs [B] in evaluation mode."""
+    with evaluating(policy):
+        return decode(problem, policy, x, "greedy", precision=precision).cost
+
+
+@torch.no_grad()
+def mismatch(problem: Problem, policy: Any, x: Any, config: TrainConfig, precision: str) -> float:
+    """Mean distance between a tour's log-probability when drawn and when its record is scored from nothing.
+
+    It draws as training does, but not from training's stream of random numbers.
+    """
+    few, device = take(x, slice(0, 64)), x.xy.device
+    apart = torch.random.fork_rng([device] if device.type == "cuda" else [])
+    with evaluating(policy), apart, autocast(device, precision):
+        cache = policy.encode(problem.features(few))
+        rolled = rollout(
+            problem, policy, cache, few, solutions=config.solutions, steps=problem.max_steps(few), temperature=1.0,
+            record=True,
+        )  # fmt: skip
+        assert rolled.trajectory is not None
+        scored = policy.score(cache, rolled.trajectory._replace(kept=())).sum(-1)
+    return float((scored - rolled.log_prob).abs().mean())
+
+
+def gap(cost: Tensor, reference: Tensor) -> float:
+    """Mean difference to the reference as a share of it, paired; positive is worse, of prizes (negative costs) too."""
+    count = min(len(cost), len(reference))
+    theirs = reference[:count].double()
+    return float((cost[:count].cpu().double() - theirs).mean() / theirs.mean().abs())

@@ -33,7 +33,7 @@ from routelearn.policies.cpu_shares import keeping_memory
 from routelearn.problems.base import NumpyRng, Problem, to_device, to_single
 from routelearn.rollout import advance
 from routelearn.update import Meter, Update, truncated_greedy_costs
-from routelearn.validation import gap, mismatch, validate, validation_set
+from routelearn.validation import gap, mismatch, settle, settling_set, validate, validation_set
 
 Report = Callable[[dict[str, Any]], None]  # hears of every look at the run
 
@@ -105,6 +105,7 @@ def learn(
     rate = torch.tensor(config.rate, device=device) if device.type == "cuda" else config.rate
     optimiser = torch.optim.Adam(groups, lr=rate, fused=True, capturable=device.type == "cuda")
     validation = {n: validation_set(problem, config, n, device) for n in config.sizes}
+    settling = settling_set(problem, config, device)
     meters, norm_average = {n: Meter(device) for n in config.sizes}, torch.zeros((), device=device)
 
     step, epoch, elapsed_before, instances = 0, 0, 0.0, 0
@@ -246,6 +247,7 @@ def learn(
 
         end_of_epoch = step % config.epoch_steps == 0
         if end_of_epoch:
+            settle(problem, policy, settling, precision)
             costs = {n: validate(problem, policy, x, precision) for n, x in validation.items()}
             (total,) = distributed.largest(sum(float(cost.mean()) for cost in costs.values()))
             tally.validation = {str(n): float(cost.mean()) for n, cost in costs.items()}
@@ -274,6 +276,8 @@ def learn(
         if save_now:
             save()
             last_save = time.monotonic()
+    if not stop:
+        settle(problem, policy, settling, precision)
     save()
 
     # ---------------------------------------------------------------------------------------------- end

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from routelearn.compiling import autocast
 from routelearn.config import TrainConfig
@@ -23,6 +23,12 @@ def validation_set(problem: Problem, config: TrainConfig, n: int, device: torch.
     return to_device(take(x, slice(0, config.validation_instances)), device)
 
 
+def settling_set(problem: Problem, config: TrainConfig, device: torch.device) -> list[Any]:
+    """Instances of every size to take statistics from, apart from those that train and those that judge."""
+    rng = NumpyRng(config.seed)
+    return [to_device(to_single(problem.sample(rng, 512, n)), device) for n in sorted(set(config.sizes))]
+
+
 @contextlib.contextmanager
 def evaluating(policy: Any) -> Iterator[None]:
     """The policy in evaluation mode, and back in its own afterwards."""
@@ -32,6 +38,29 @@ def evaluating(policy: Any) -> Iterator[None]:
         yield
     finally:
         policy.train(training)
+
+
+@torch.no_grad()
+def settle(problem: Problem, policy: Any, instances: list[Any], precision: str) -> None:
+    """Take running statistics anew, from these instances and for the weights as they are.
+
+    Those that training leaves average over steps whose weights were others: far off at a high rate (docs/training.md).
+    Wu and Johnson, Rethinking "Batch" in BatchNorm, 2021, section 3. Nothing happens to a policy without any.
+    """
+    norms = [module for module in policy.modules() if isinstance(module, nn.modules.batchnorm._BatchNorm)]
+    if not norms:
+        return
+    momenta, training = [norm.momentum for norm in norms], policy.training
+    for norm in norms:
+        norm.reset_running_stats()
+        norm.momentum = None  # an average in which every batch counts alike
+    policy.train()
+    for x in instances:
+        with autocast(x.xy.device, precision):
+            policy.encode(problem.features(x))
+    policy.train(training)
+    for norm, momentum in zip(norms, momenta, strict=True):
+        norm.momentum = momentum
 
 
 def validate(problem: Problem, policy: Any, x: Any, precision: str) -> Tensor:

@@ -12,13 +12,11 @@ import pytest
 import torch
 from train_cases import CPU, log_of, run, tiny
 
-from routelearn import checkpoint, model_file, policies, problems
+from routelearn import checkpoint, model_file
 from routelearn import train as train_module
 from routelearn.errors import InputError
-from routelearn.policies.base import shape_of
-from routelearn.problems import DeviceRng
 from routelearn.train import longer, scheduled_rate, shorter, train
-from routelearn.validation import gap, mismatch, validate, validation_set
+from routelearn.validation import validate, validation_set
 
 
 def notes_of(out):
@@ -221,32 +219,6 @@ def test_a_warm_start_takes_what_fits_and_refuses_a_stranger(tmp_path):
     assert model_file.load(tmp_path / "second" / "last.safetensors").card["warm_start"] == "first/last"
     with pytest.raises(InputError, match="parameters fit this policy"):
         train(tiny(width=16, epochs=1), tmp_path / "third", device=CPU, compile=False, warm_start=start)
-
-
-def test_the_gap_of_prizes_is_positive_where_fewer_are_collected():
-    assert gap(torch.tensor([-3.0, -1.0]), torch.tensor([-4.0, -4.0, -9.0])) == pytest.approx(0.5)
-    assert gap(torch.tensor([3.0]), torch.tensor([2.0])) == pytest.approx(0.5)
-
-
-@pytest.mark.parametrize("name", ["tsp", "cvrp"])
-def test_rollout_and_scoring_agree_and_the_log_says_how_closely(tmp_path, name):
-    run(tiny(problem=name, sizes=(6,), epochs=2), tmp_path / "run")
-    found = [row["mismatch"] for row in log_of(tmp_path / "run") if "mismatch" in row]
-    assert len(found) >= 2
-    assert max(found) < 1e-4
-
-
-def test_a_look_at_the_mismatch_draws_nothing_and_notices_one():
-    problem = problems.get("tsp")
-    policy = policies.build("attention", shape_of(problem), {"width": 16, "heads": 2, "hidden": 16, "layers": 1})
-    x = problem.sample(DeviceRng(), 8, 6)
-    before = torch.get_rng_state()
-    assert mismatch(problem, policy, x, tiny(), "float32") < 1e-4
-    assert torch.equal(before, torch.get_rng_state())
-    assert policy.training
-    scored = policy.score
-    policy.score = lambda *arguments: scored(*arguments) + 0.5
-    assert mismatch(problem, policy, x, tiny(), "float32") == pytest.approx(3, abs=1e-3)
 
 
 def test_the_best_models_card_tells_of_its_own_moment(tmp_path):

@@ -44,14 +44,8 @@ class Evaluation:
         return float(self.costs.std() / math.sqrt(len(self.costs))) if len(self.costs) > 1 else 0.0
 
     def gap(self, reference: Tensor) -> tuple[float, float]:
-        """Mean paired relative difference to reference costs [B], and its standard error."""
-        if len(reference) < len(self.costs):
-            raise InputError(f"{len(reference)} reference costs for {len(self.costs)} instances; give one for each")
-        reference = reference[: len(self.costs)].double()
-        scale = reference.mean().abs()
-        difference = (self.costs - reference) / scale
-        error = float(difference.std() / math.sqrt(len(difference))) if len(difference) > 1 else 0.0
-        return float(difference.mean()), error
+        """`paired_gap` of these costs."""
+        return paired_gap(self.costs, reference)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -63,6 +57,20 @@ class Evaluation:
             "decode": self.decode,
             "device": self.device,
         }
+
+
+def paired_gap(costs: Tensor, reference: Tensor) -> tuple[float, float]:
+    """Mean difference to reference costs, instance by instance, as a share of their mean; and its standard error.
+
+    Positive is worse, of prizes (negative costs), too. Instances without a solution (NaN) are left out.
+    """
+    if len(reference) < len(costs):
+        raise InputError(f"{len(reference)} reference costs for {len(costs)} instances; give one for each")
+    costs, reference = costs.cpu().double(), reference[: len(costs)].cpu().double()
+    solved = ~costs.isnan()
+    difference = (costs - reference)[solved] / reference[solved].mean().abs()
+    error = float(difference.std() / math.sqrt(len(difference))) if len(difference) > 1 else 0.0
+    return float(difference.mean()), error if len(difference) else math.nan
 
 
 def fingerprints(x: Any) -> NDArray[np.uint64]:

@@ -33,7 +33,7 @@ from routelearn.policies.cpu_shares import keeping_memory
 from routelearn.problems.base import NumpyRng, Problem, to_device, to_single
 from routelearn.rollout import advance
 from routelearn.update import Meter, Update, truncated_greedy_costs
-from routelearn.validation import gap, mismatch, settle, settling_set, validate, validation_set
+from routelearn.validation import gaps, mismatch, settle, settling_set, validate, validation_set
 
 Report = Callable[[dict[str, Any]], None]  # hears of every look at the run
 
@@ -251,7 +251,7 @@ def learn(
             costs = {n: validate(problem, policy, x, precision) for n, x in validation.items()}
             (total,) = distributed.largest(sum(float(cost.mean()) for cost in costs.values()))
             tally.validation = {str(n): float(cost.mean()) for n, cost in costs.items()}
-            tally.gap = {str(n): gap(costs[n], reference[n]) for n in costs if n in reference}
+            tally.gap = gaps(costs, reference)
             tally.mismatch = max(mismatch(problem, policy, x, config, precision) for x in validation.values())
             tally.notes.append(baseline.end_epoch(policy, epoch))
             epoch += 1
@@ -288,7 +288,7 @@ def learn(
         save()
     row.pop("note", None)
     row["validation"] = {str(n): float(cost.mean()) for n, cost in costs.items()}
-    row["gap"] = {str(n): gap(costs[n], reference[n]) for n in costs if n in reference}
+    row["gap"] = gaps(costs, reference)
     if step > first_step and not stop:
         log(row)
     return {"step": step, "instances": instances, "elapsed": elapsed(), "stopped": stop, **row}

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from routelearn.compiling import autocast
 from routelearn.config import TrainConfig
 from routelearn.decode import decode
+from routelearn.evaluate import paired_gap
 from routelearn.problems.base import NumpyRng, Problem, take, to_device, to_single
 from routelearn.rollout import rollout
 
@@ -88,8 +89,7 @@ def mismatch(problem: Problem, policy: Any, x: Any, config: TrainConfig, precisi
     return float((scored - rolled.log_prob).abs().mean())
 
 
-def gap(cost: Tensor, reference: Tensor) -> float:
-    """Mean difference to the reference as a share of it, paired; positive is worse, of prizes (negative costs) too."""
-    count = min(len(cost), len(reference))
-    theirs = reference[:count].double()
-    return float((cost[:count].cpu().double() - theirs).mean() / theirs.mean().abs())
+def gaps(costs: dict[int, Tensor], reference: dict[int, Tensor]) -> dict[str, float]:
+    """Per size, the paired gap to reference costs, of as many instances as there are any for."""
+    known = {n: reference[n] for n in costs if n in reference}
+    return {str(n): paired_gap(costs[n][: len(theirs)], theirs)[0] for n, theirs in known.items()}

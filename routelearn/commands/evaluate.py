@@ -58,7 +58,7 @@ def evaluate(
     name, x = read_instances(data, problem, limit)
     chosen = problems.get(name)
     count, nodes = x.xy.shape[:2]
-    known = None
+    known: Any = None
     if reference is not None:
         known = read_costs(reference, name, nodes - 1 if chosen.has_depot else nodes, count, instances=x)
     if solver is not None:
@@ -72,7 +72,11 @@ def evaluate(
     typer.echo(f"mean cost {result['mean_cost']:.5f} +- {result['standard_error']:.5f} (standard error)")
     typer.echo(f"infeasible {result['infeasible']}; {result['seconds']:.2f} s on {result['device']}")
     if reference is not None:
-        gap, error = paired_gap(result["costs"], known)
+        import torch
+
+        from routelearn.evaluate import paired_gap
+
+        gap, error = paired_gap(torch.tensor(result["costs"], dtype=torch.float64), torch.as_tensor(known))
         result["gap"], result["gap_standard_error"] = gap, error
         typer.echo(f"gap to {reference.name} {gap:+.3%} +- {error:.3%}")
     if json_out is not None:
@@ -160,20 +164,6 @@ def progress_bar() -> Any:
 
     console = Console(stderr=True)
     return Progress(console=console, transient=True, disable=not console.is_terminal)
-
-
-def paired_gap(costs: list[float], known: Any) -> tuple[float, float]:
-    """Mean difference to reference costs, instance by instance, over their mean; and its standard error."""
-    import numpy as np
-
-    mine = np.array(costs)
-    known = known[: len(mine)]
-    solved = ~np.isnan(mine)  # a solver may fail on an instance
-    if not solved.any():
-        return float("nan"), float("nan")
-    difference = (mine - known)[solved] / abs(known[solved].mean())
-    error = difference.std(ddof=1) / len(difference) ** 0.5 if len(difference) > 1 else 0.0
-    return float(difference.mean()), float(error)
 
 
 def write_costs(path: Path, problem: str, n: int, costs: list[float], x: Any) -> None:

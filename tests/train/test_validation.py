@@ -11,7 +11,7 @@ from train_cases import CPU, log_of, run, tiny
 from routelearn import model_file, policies, problems
 from routelearn.policies.base import shape_of
 from routelearn.problems import DeviceRng
-from routelearn.validation import gap, mismatch, settle, settling_set
+from routelearn.validation import gaps, mismatch, settle, settling_set
 
 SMALL = {"width": 16, "heads": 2, "hidden": 16, "layers": 1}
 
@@ -56,9 +56,9 @@ def test_at_a_high_rate_a_model_is_judged_and_kept_with_statistics_of_its_own_we
             torch.testing.assert_close(value, statistics(anew)[key], rtol=1e-3, atol=1e-3, msg=f"{name}: {key}")
 
 
-def test_the_gap_of_prizes_is_positive_where_fewer_are_collected():
-    assert gap(torch.tensor([-3.0, -1.0]), torch.tensor([-4.0, -4.0, -9.0])) == pytest.approx(0.5)
-    assert gap(torch.tensor([3.0]), torch.tensor([2.0])) == pytest.approx(0.5)
+def test_gaps_are_of_the_instances_with_a_reference():
+    costs = {20: torch.tensor([3.0, 5.0, 99.0]), 50: torch.tensor([1.0])}
+    assert gaps(costs, {20: torch.tensor([2.0, 3.0]), 100: torch.ones(1)}) == {"20": pytest.approx(0.6)}
 
 
 @pytest.mark.parametrize("name", ["tsp", "cvrp"])

@@ -180,6 +180,7 @@ def learn(
         """With its card; these weights had seen `after` instances in `spent` seconds (now, if not given)."""
         saved = copy.deepcopy(policy)  # building one would draw from the generator that training draws from
         saved.load_state_dict(weights)
+        settle(problem, saved, settling, precision)
         card = {
             "sizes": sorted(set(config.sizes)),
             **origin,
@@ -276,11 +277,10 @@ def learn(
         if save_now:
             save()
             last_save = time.monotonic()
-    if not stop:
-        settle(problem, policy, settling, precision)
     save()
 
     # ---------------------------------------------------------------------------------------------- end
+    settle(problem, policy, settling, precision)
     costs = {n: validate(problem, policy, x, precision) for n, x in validation.items()}
     (total,) = distributed.largest(sum(float(cost.mean()) for cost in costs.values()))
     if total < best_cost and not stop:  # a run that was stopped goes on as if it had not been looked at here

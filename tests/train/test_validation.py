@@ -11,8 +11,9 @@ from train_cases import CPU, log_of, run, tiny
 from routelearn import model_file, policies, problems
 from routelearn.policies.base import shape_of
 from routelearn.problems import DeviceRng
-from routelearn.validation import gaps, mismatch, settle, settling_set
+from routelearn.validation import gaps, mismatch, settle, settling_set, validate, validation_set
 
+TSP = problems.get("tsp")
 SMALL = {"width": 16, "heads": 2, "hidden": 16, "layers": 1}
 
 
@@ -36,24 +37,47 @@ def test_settled_statistics_are_those_of_the_instances_each_batch_counted_alike(
 
 
 def test_a_policy_without_running_statistics_is_left_alone():
-    problem = problems.get("tsp")
-    policy = policies.build("attention", shape_of(problem), SMALL | {"norm": "instance"})
+    policy = policies.build("attention", shape_of(TSP), SMALL | {"norm": "instance"})
     policy.encode = None
-    settle(problem, policy, [problem.sample(DeviceRng(), 4, 5)], "float32")
+    settle(TSP, policy, [TSP.sample(DeviceRng(), 4, 5)], "float32")
 
 
-@pytest.mark.parametrize("baseline", ["shared", "rollout"])
-def test_at_a_high_rate_a_model_is_judged_and_kept_with_statistics_of_its_own_weights(tmp_path, baseline):
-    config = tiny(norm="batch", rate=0.02, schedule="constant", baseline=baseline, solutions=2, rollback=1e6)
-    run(config, tmp_path)
-    problem = problems.get("tsp")
-    for name in ("best", "last"):
-        policy = model_file.load(tmp_path / f"{name}.safetensors").policy
-        anew = copy.deepcopy(policy)
-        settle(problem, anew, settling_set(problem, config, CPU), "float32")
-        assert statistics(policy)
-        for key, value in statistics(policy).items():
-            torch.testing.assert_close(value, statistics(anew)[key], rtol=1e-3, atol=1e-3, msg=f"{name}: {key}")
+def test_at_a_high_rate_every_saved_model_has_the_statistics_of_its_own_weights(tmp_path, monkeypatch):
+    saved = []
+    monkeypatch.setattr(model_file, "save", lambda path, model: saved.append((path.stem, model.policy)))
+    config = tiny(norm="batch", rate=0.02, schedule="constant", rollback=1e6)
+    run(config, tmp_path, save_seconds=0)  # in the middle of an epoch, too
+    assert {name for name, _ in saved} == {"best", "last"}
+    assert len(saved) > 2 * config.epochs
+    for name, policy in saved:
+        found, anew = statistics(policy), copy.deepcopy(policy)
+        settle(TSP, anew, settling_set(TSP, config, CPU), "float32")
+        assert found
+        for key, value in statistics(anew).items():
+            torch.testing.assert_close(found[key], value, msg=f"{name}: {key}")
+
+
+@pytest.mark.parametrize(
+    "changes", [{"baseline": "shared"}, {"baseline": "rollout"}, {"epoch_steps": 10**6, "minutes": 0.02}]
+)
+def test_at_a_high_rate_a_run_is_judged_by_the_statistics_of_its_weights(tmp_path, monkeypatch, changes):
+    """At the end of an epoch, and of a run that ends within one."""
+    config = tiny(norm="batch", rate=0.02, schedule="constant", rollback=1e6, **changes)
+    x, judged, saved = validation_set(TSP, config, 6, CPU), [], []
+
+    def save(path, model):
+        saved.append((path.stem, float(validate(TSP, model.policy, x, "float32").mean())))
+
+    def report(row):
+        if "validation" in row:
+            judged.append((row["validation"]["6"], len(saved)))
+
+    monkeypatch.setattr(model_file, "save", save)
+    run(config, tmp_path, save_seconds=0, report=report)
+    assert judged
+    for cost, after in judged:
+        lasts = [found for name, found in saved[max(0, after - 2) : after + 2] if name == "last"]
+        assert cost in [pytest.approx(found) for found in lasts]
 
 
 def test_gaps_are_of_the_instances_with_a_reference():
@@ -70,13 +94,12 @@ def test_rollout_and_scoring_agree_and_the_log_says_how_closely(tmp_path, name):
 
 
 def test_a_look_at_the_mismatch_draws_nothing_and_notices_one():
-    problem = problems.get("tsp")
-    policy = policies.build("attention", shape_of(problem), {"width": 16, "heads": 2, "hidden": 16, "layers": 1})
-    x = problem.sample(DeviceRng(), 8, 6)
+    policy = policies.build("attention", shape_of(TSP), SMALL)
+    x = TSP.sample(DeviceRng(), 8, 6)
     before = torch.get_rng_state()
-    assert mismatch(problem, policy, x, tiny(), "float32") < 1e-4
+    assert mismatch(TSP, policy, x, tiny(), "float32") < 1e-4
     assert torch.equal(before, torch.get_rng_state())
     assert policy.training
     scored = policy.score
     policy.score = lambda *arguments: scored(*arguments) + 0.5
-    assert mismatch(problem, policy, x, tiny(), "float32") == pytest.approx(3, abs=1e-3)
+    assert mismatch(TSP, policy, x, tiny(), "float32") == pytest.approx(3, abs=1e-3)

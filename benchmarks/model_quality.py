@@ -46,18 +46,7 @@ PAPER = {
     "spctsp": ((3.26, 4.65, 6.32), None),
 }
 SIZES = (20, 50, 100)
-VALIDATED = (
-    10,
-    15,
-    20,
-    25,
-    30,
-    40,
-    50,
-    70,
-    85,
-    100,
-)  # greedy means at these go into the card: load_model chooses by them
+VALIDATED = (10, 15, 20, 25, 30, 40, 50, 70, 85, 100)  # greedy means at these go into the card, for load_model
 VALIDATION_INSTANCES = 2_000  # of the validation set
 HALF = 1e-4  # what half precision on disk may change a mean cost by
 DOUBT = 3  # standard errors of an estimate from a part of the instances

@@ -4,6 +4,7 @@
     python benchmarks/model_quality.py                               # all 10,000, on a GPU
     python benchmarks/model_quality.py tsp                           # one model only, at the sizes of its card
     python benchmarks/model_quality.py --ship runs/tsp/best.safetensors --name tsp
+    python benchmarks/model_quality.py --validate tsp tsp-50         # what load_model chooses by, anew
 
 Prints a table and fails where a cell is behind the paper: a cell is a problem and a size, with the model that
 `load_model` takes for it. The second column uses the strategy that the model's card names for the size.
@@ -46,7 +47,9 @@ PAPER = {
     "spctsp": ((3.26, 4.65, 6.32), None),
 }
 SIZES = (20, 50, 100)
-VALIDATED = (10, 15, 20, 25, 30, 40, 50, 70, 85, 100)  # greedy means at these go into the card, for load_model
+# Greedy means at these sizes go into the card: load_model chooses by them.
+VALIDATED = (10, 15, 20, 25, 30, 40, 50, 70, 85, 100, 150, 200, 300)
+REACH = 3  # times the largest size that it was trained on: beyond, a model is not considered
 VALIDATION_INSTANCES = 2_000  # of the validation set
 HALF = 1e-4  # what half precision on disk may change a mean cost by
 DOUBT = 3  # standard errors of an estimate from a part of the instances
@@ -78,7 +81,7 @@ def measure(
 def validate(model: model_file.Model, device: torch.device, precision: str) -> dict[str, float]:
     """Greedy means by size on the first instances of the validation set."""
     problem, found = problems.get(model.problem), {}
-    for n in VALIDATED:
+    for n in (n for n in VALIDATED if n <= REACH * max(model.card["sizes"])):
         x = take(generate(problem, n, seed=VALIDATION_SEED), slice(0, VALIDATION_INSTANCES))
         compile = None if device.type == "cpu" else False
         found[str(n)] = evaluate(
@@ -156,6 +159,15 @@ def ship(path: Path, name: str | None, best: str, device: torch.device, precisio
     return behind
 
 
+def validate_again(name: str, device: torch.device, precision: str) -> None:
+    """Write the card of a shipped model anew, with what `load_model` chooses by."""
+    model = models.load_model(path=name, device=device)
+    model.card["validated"] = validate(model, device, precision)
+    print(name, " ".join(f"{n}: {cost:.4f}" for n, cost in model.card["validated"].items()), flush=True)
+    model.policy.cpu()
+    model_file.save(models.FOLDER / f"{name}.safetensors", model, half=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="shipped models; without any, all cells of the paper's table")
@@ -167,8 +179,13 @@ def main() -> None:
     parser.add_argument("--ship", type=Path, help="a trained model file to measure and put into the package")
     parser.add_argument("--name", help="its name there")
     parser.add_argument("--force", action="store_true", help="ship it even where the model of that name is better")
+    parser.add_argument("--validate", nargs="+", metavar="NAME", help="shipped models whose cards to write anew")
     options = parser.parse_args()
     device = best_device(options.device)
+    if options.validate:
+        for name in options.validate:
+            validate_again(name, device, options.precision)
+        return
     chosen = {int(n) for n in options.sizes.split(",")} if options.sizes else set(SIZES)
     print(f"{'model':12}{'n':>5}{'instances':>10}  {'column':10}{'paper':>10}{'ours':>11}   verdict", flush=True)
     if options.ship:

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from routelearn import decode as decoding
 from routelearn.compiling import compiled, compiled_encoder, resolve_precision
+from routelearn.data.convert import for_policy
 from routelearn.errors import InputError
 from routelearn.problems.base import Problem, to_device
 from routelearn.referee import double, judge
@@ -112,6 +113,8 @@ def evaluate(
 ) -> Evaluation:
     """Solve every instance of x with the strategy and judge the answers on the CPU, in double precision.
 
+    The policy sees instances of any units in those that it was trained in; costs are in their own.
+
     On a GPU, where there is enough work, encoder and step are compiled first; a CPU has compiled loops of its own.
     """
     parsed, improved = parse(strategy)
@@ -124,7 +127,7 @@ def evaluate(
     if compile and policy.compiles:
         encode = compiled_encoder(policy, device)
         step = compiled(advance, device) if device.type == "cuda" else advance
-    on_device = to_device(x, device)
+    on_device = to_device(for_policy(x), device)
     started = time.perf_counter()
     decoded = decoding.decode(
         problem, policy, on_device, parsed, seed=seed, precision=precision, encode=encode, step=step, progress=progress

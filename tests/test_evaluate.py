@@ -15,6 +15,7 @@ from routelearn.commands.evaluate import read_costs, write_costs
 from routelearn.data import generate, npz, read_instances
 from routelearn.errors import InputError
 from routelearn.evaluate import Evaluation, evaluate, fingerprints, paired_gap
+from routelearn.models import load_model
 from routelearn.policies.base import shape_of
 from routelearn.problems import NumpyRng, get
 from routelearn.problems.base import take, to_single
@@ -52,6 +53,18 @@ def test_costs_are_the_referees_in_double_precision(problem):
     assert result.infeasible == 0
     assert result.mean == pytest.approx(sum(result.costs.tolist()) / BATCH)
     assert result.standard_error == pytest.approx(float(np.std(result.costs.numpy(), ddof=1)) / math.sqrt(BATCH))
+
+
+@pytest.mark.parametrize("name", ["tsp", "cvrp", "op-dist", "pctsp"])
+def test_own_data_in_kilometres_is_solved_as_well_as_in_the_unit_square(name):
+    problem, x = get(name), generate(name, 20, count=20)
+    lengths = {field: getattr(x, field) * 100 for field in ("max_length", "penalty") if field in x._fields}
+    prizes = {"prize": x.prize * 100} if "max_length" in lengths else {}
+    far = x._replace(xy=x.xy * 100 + 4_000, **lengths, **prizes)
+    policy = load_model(name, 20).policy
+    near, there = (evaluate(problem, policy, one, device=CPU) for one in (x, far))
+    assert there.infeasible == 0
+    assert there.mean == pytest.approx(100 * near.mean, rel=0.03)
 
 
 def test_the_result_in_words_has_every_field():

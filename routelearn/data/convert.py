@@ -18,6 +18,8 @@ from routelearn.data.stops import MATRIX_STOPS, Stops
 from routelearn.errors import InputError
 from routelearn.problems import Problem, get
 
+LENGTHS, PRIZES = ("distances", "max_length", "penalty"), ("prize", "real_prize", "min_prize")  # fields by their unit
+NARROW = 0.1  # of the unit square: places that lie closer together are scaled to fill it
 DECIMALS = 10**6  # demands are told apart to this fraction
 
 
@@ -83,16 +85,8 @@ def to_instance(
             referee["real_prize"] = _column(stops, chosen, "real_prize", order)
     unit_xy, length_unit = _normalised(xy, matrix)
     policy = dict(referee, xy=unit_xy)
-    for name, unit in (
-        ("distances", length_unit),
-        ("max_length", length_unit),
-        ("penalty", length_unit),
-        ("prize", prize_unit),
-        ("real_prize", prize_unit),
-        ("min_prize", prize_unit),
-    ):
-        if name in policy:
-            policy[name] = policy[name] / unit
+    policy |= {name: policy[name] / length_unit for name in LENGTHS if name in policy}
+    policy |= {name: policy[name] / prize_unit for name in PRIZES if name in policy}
     kilometres = stops.metric in ("great-circle", "GEO")
     scale = Scale(
         tuple(order),
@@ -105,6 +99,38 @@ def to_instance(
     return Converted(
         chosen, _instance(chosen, policy, torch.float32, stops), _instance(chosen, referee, torch.float64, stops), scale
     )
+
+
+def for_policy(x: Any) -> Any:
+    """Instances as policies are trained to see them: places in the unit square, lengths in its scale, prizes up to 1.
+
+    Those that are so already, as every set of the paper, stay as they are to the last bit.
+    """
+    places = x.xy.double().cpu().numpy().copy()
+    low, high = places.min((1, 2)), places.max((1, 2))
+    narrow = (places.max(1) - places.min(1)).max(1) < NARROW
+    foreign = (low < 0) | (high > 1) | narrow | (x.distances is not None)
+    units = np.ones(len(places))
+    for row in foreign.nonzero()[0]:
+        matrix = None if x.distances is None else x.distances[row].double().cpu().numpy()
+        places[row], units[row] = _normalised(places[row], matrix)
+    changed = {}
+    if foreign.any():
+        changed["xy"] = torch.as_tensor(places).to(x.xy)
+        changed |= _divided(x, LENGTHS, torch.as_tensor(units))
+    if "max_length" in x._fields and x.prize.max() > 1:
+        changed |= _divided(x, PRIZES, x.prize.amax(1).clamp(min=1))
+    return x._replace(**changed)
+
+
+def _divided(x: Any, names: tuple[str, ...], units: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Those fields of x that are there, each instance's in its own unit [B]."""
+    found = {name: getattr(x, name, None) for name in names}
+    return {
+        name: (field / units.to(field).view(-1, *(1 for _ in field.shape[1:])))
+        for name, field in found.items()
+        if field is not None
+    }
 
 
 def _instance(problem: Problem, values: dict[str, Any], dtype: torch.dtype, stops: Stops) -> Any:

@@ -7,9 +7,12 @@ import pytest
 import torch
 
 from routelearn.data import csv_file, json_file, to_instance
+from routelearn.data.convert import LENGTHS, for_policy
+from routelearn.data.generate import generate
 from routelearn.data.geometry import from_distances, great_circle, project
 from routelearn.data.stops import from_matrix
 from routelearn.errors import InputError
+from routelearn.problems import PROBLEMS
 
 
 def stops(text):
@@ -174,3 +177,46 @@ def test_what_cannot_be_solved_is_refused_in_one_line(text, options, message):
     with pytest.raises(InputError, match=message) as caught:
         to_instance(stops(text), **options)
     assert "\n" not in str(caught.value)
+
+
+# ------------------------------------------------------------------------------- instances for a policy
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_papers_instances_are_left_as_they_are(name):
+    x = generate(name, 20, count=50)
+    assert all(mine is theirs for mine, theirs in zip(for_policy(x), x, strict=True))
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_a_policy_sees_the_same_in_any_units(name):
+    """Metres or kilometres, from any origin, and prizes in any currency: one view, in the unit square."""
+    x = generate(name, 20, count=4)
+
+    def in_units(length, shift):
+        changed = {field: getattr(x, field) * length for field in LENGTHS if getattr(x, field, None) is not None}
+        if "max_length" in x._fields:
+            changed["prize"] = x.prize * length
+        return x._replace(xy=x.xy * length + shift, **changed)
+
+    seen, again = for_policy(in_units(1000.0, -300.0)), for_policy(in_units(0.02, 0.0))
+    assert float(seen.xy.min()) == 0
+    assert float(seen.xy.max()) == 1
+    spread = (x.xy.amax(1) - x.xy.amin(1)).amax(1)
+    if "max_length" in x._fields:
+        torch.testing.assert_close(seen.max_length, x.max_length / spread)
+        assert float(seen.prize.max()) == 1
+        again = again._replace(prize=seen.prize)  # prizes under 1 may be meant so
+    for field, other in zip(seen, again, strict=True):
+        torch.testing.assert_close(field, other, rtol=1e-4, atol=1e-4)
+
+
+def test_a_matrix_gives_the_scale_of_lengths_and_only_foreign_rows_change():
+    x = generate("op-unif", 9, count=2)
+    distances = torch.cdist(x.xy, x.xy)
+    seen = for_policy(x._replace(distances=distances * 60, max_length=x.max_length * 60))
+    torch.testing.assert_close(seen.max_length[:, None, None] * distances, x.max_length[:, None, None] * seen.distances)
+    mixed = for_policy(x._replace(xy=torch.stack((x.xy[0], x.xy[1] * 7))))
+    assert torch.equal(mixed.xy[0], x.xy[0])
+    assert float(mixed.xy[1].max()) == 1
+    assert mixed.max_length[0] == x.max_length[0]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from routelearn.data.fields import LARGEST_WHOLE, template
+from routelearn.data.fields import LARGEST_WHOLE, needed, template
 from routelearn.data.geometry import from_distances, great_circle, into_unit_square, project
 from routelearn.data.numbers import exact, real
 from routelearn.data.stops import MATRIX_STOPS, Stops
@@ -19,6 +19,7 @@ from routelearn.errors import InputError
 from routelearn.problems import Problem, get
 
 LENGTHS, PRIZES = ("distances", "max_length", "penalty"), ("prize", "real_prize", "min_prize")  # fields by their unit
+COLUMNS = ("xy", "demand", "capacity", *LENGTHS, *PRIZES)  # the fields that a file of stops can fill
 NARROW = 0.1  # of the unit square: places that lie closer together are scaled to fill it
 DECIMALS = 10**6  # demands are told apart to this fraction
 
@@ -60,6 +61,11 @@ def to_instance(
     chosen = _problem(stops, problem or stops.problem or _infer(stops, limits))
     limits.check_used(chosen)
     fields = template(chosen)._fields
+    if unknown := [name for name in needed(chosen) if name not in COLUMNS]:
+        raise InputError(
+            f"{stops.source}: {chosen.name} needs {' and '.join(unknown)} for its instances, which a file of stops "
+            "cannot give; evaluate takes them from an .npz"
+        )
     order = _order(stops, chosen.has_depot or stops.depot is not None)
     xy, matrix = _geometry(stops, order)
     referee: dict[str, Any] = {"xy": xy}

@@ -25,17 +25,21 @@ def template(problem: Problem) -> Any:
     return _templates[problem.name]
 
 
+def needed(problem: Problem) -> list[str]:
+    """The fields that every instance has."""
+    shown = template(problem)
+    return [name for name, field in zip(shown._fields, shown, strict=True) if field is not None]
+
+
 def assemble(problem: Problem, arrays: Mapping[str, np.ndarray], source: str, dtype: Any = np.float32) -> Any:
     """The checked Instance of `arrays` (by field name; optional fields may be missing), floats as `dtype`.
 
     Raises InputError, beginning with `source`.
     """
     shown = template(problem)
-    missing = [
-        name for name, field in zip(shown._fields, shown, strict=True) if field is not None and name not in arrays
-    ]
+    missing = [name for name in needed(problem) if name not in arrays]
     if missing:
-        raise InputError(f"{source}: no {' and no '.join(missing)}; {problem.name} needs {_needs(shown)}")
+        raise InputError(f"{source}: no {' and no '.join(missing)}; {problem.name} needs {', '.join(needed(problem))}")
     unknown = [name for name in arrays if name not in shown._fields]
     if unknown:
         raise InputError(
@@ -64,10 +68,6 @@ def assemble(problem: Problem, arrays: Mapping[str, np.ndarray], source: str, dt
     except InputError as error:
         raise InputError(f"{source}: {error}") from None
     return x
-
-
-def _needs(shown: Any) -> str:
-    return ", ".join(name for name, field in zip(shown._fields, shown, strict=True) if field is not None)
 
 
 def _cast(array: np.ndarray, whole: bool, dtype: Any, what: str) -> np.ndarray:

@@ -1,6 +1,7 @@
 """Stops into instances: the problem inferred, the scale of everything, and exact demands."""
 
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -220,3 +221,20 @@ def test_a_matrix_gives_the_scale_of_lengths_and_only_foreign_rows_change():
     assert torch.equal(mixed.xy[0], x.xy[0])
     assert float(mixed.xy[1].max()) == 1
     assert mixed.max_length[0] == x.max_length[0]
+
+
+def test_a_problem_with_a_field_that_no_column_fills_is_refused(monkeypatch):
+    class Weighted(type(PROBLEMS["tsp"])):
+        name = "weighted"
+
+        class Instance(NamedTuple):
+            xy: torch.Tensor
+            weight: torch.Tensor
+            distances: torch.Tensor | None = None
+
+        def sample(self, rng, batch, n):
+            return self.Instance(rng.uniform(batch, n, 2), rng.uniform(batch, n))
+
+    monkeypatch.setitem(PROBLEMS, "weighted", Weighted())
+    with pytest.raises(InputError, match=r"weighted needs weight .* a file of stops cannot give"):
+        to_instance(stops(PLAIN), "weighted")

@@ -27,7 +27,7 @@ from routelearn.policies.attention import AttentionPolicy
 from routelearn.policies.base import shape_of
 from routelearn.problems import PROBLEMS, NumpyRng, get
 from routelearn.problems.base import distance_matrix, to_single
-from routelearn.problems.contract import no_host_sync
+from routelearn.problems.host_sync import no_host_sync
 from routelearn.rollout import advance, rollout
 
 BATCH, CUSTOMERS = 4, 7

@@ -16,7 +16,7 @@ ROOT = Path(routelearn.rollout.__file__).parent
 SERVES_ALL = (
     *("policies", "baselines", "rollout.py", "decode.py", "train.py", "update.py", "checkpoint.py", "model_file.py"),
     *("evaluate.py", "engine.py", "cluster.py", "referee.py", "solution.py", "solving"),
-    *("problems/base.py", "problems/contract.py"),
+    *("problems/base.py", "problems/contract.py", "problems/walks.py", "problems/host_sync.py"),
     *(f"serve/{name}.py" for name in ("batching", "jobs", "think", "worker", "workers")),
 )
 

@@ -8,6 +8,7 @@ import torch
 from routelearn.errors import Infeasible
 from routelearn.problems import PROBLEMS
 from routelearn.problems.base import (
+    Context,
     NumpyRng,
     check_once,
     check_shape,
@@ -16,8 +17,9 @@ from routelearn.problems.base import (
     refuse,
     visits,
 )
-from routelearn.problems.contract import ContractError, HostSync, check_problem, no_host_sync
+from routelearn.problems.contract import ContractError, check_problem
 from routelearn.problems.cvrp import CVRP
+from routelearn.problems.host_sync import HostSync, no_host_sync
 from routelearn.problems.op import OP
 from routelearn.problems.spctsp import SPCTSP
 from routelearn.problems.tsp import TSP
@@ -182,6 +184,39 @@ class FarStarts(OP):
         return torch.ones(x.xy.shape[:2], dtype=torch.bool)
 
 
+class CountsWhatIsHidden(SPCTSP):
+    context_scalars = 2
+
+    def context(self, x, s):
+        context, left = super().context(x, s), (x.earned()[:, None] * ~s.visited).sum(-1, keepdim=True)
+        return Context(context.nodes, torch.cat((context.scalars, left), -1))
+
+
+class ShowsWhatIsHidden(SPCTSP):
+    step_dim = 1
+
+    def step_features(self, x, s):
+        return x.earned()[:, None, :, None].expand(*s.visited.shape, 1)
+
+
+class MaskOfPlaces(OP):
+    """Its mask, length and starts go by coordinates, whatever the matrix says; cost and check do not."""
+
+    def feasible(self, x, s):
+        return super().feasible(x._replace(distances=None), s)
+
+    def step(self, x, s, action):
+        return super().step(x._replace(distances=None), s, action)
+
+    def starts(self, x):
+        return super().starts(x._replace(distances=None))
+
+
+class TrustsEveryPrize(OP):
+    def validate(self, x):
+        super().validate(x._replace(prize=x.prize.nan_to_num()))
+
+
 @pytest.mark.parametrize(
     ("broken", "words"),
     [
@@ -208,6 +243,10 @@ class FarStarts(OP):
         (NewTraceEveryStep(), r"a step compiles into one graph: "),
         (NoSuchAttribute(), r"attributes: has_depot is None; it must be a bool"),
         (FarStarts("const"), r"starts: a node is a start, but not feasible as the first node \(row"),
+        (CountsWhatIsHidden(), r"before a visit: real_prize of unvisited nodes change the context of step 0 \(row"),
+        (ShowsWhatIsHidden(), r"before a visit: real_prize of unvisited nodes change the features of step 0 \(row"),
+        (MaskOfPlaces("dist"), r"with a matrix, places decide nothing: starts\(\) differs"),
+        (TrustsEveryPrize("dist"), r"validate: NaN in prize is not refused with InputError"),
     ],
     ids=lambda value: type(value).__name__ if not isinstance(value, str) else "",
 )

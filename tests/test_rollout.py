@@ -11,7 +11,7 @@ from routelearn.policies.attention import AttentionPolicy
 from routelearn.policies.base import drawn, likeliest, shape_of
 from routelearn.problems import PROBLEMS, NumpyRng, get
 from routelearn.problems.base import to_single
-from routelearn.problems.contract import no_host_sync
+from routelearn.problems.host_sync import no_host_sync
 from routelearn.rollout import advance, begin, finish, look, rollout
 
 BATCH, CITIES, SOLUTIONS = 4, 7, 3

@@ -13,8 +13,6 @@ from typing import Any, NamedTuple, get_origin, get_type_hints
 
 import torch
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from routelearn.errors import Infeasible, InputError
 from routelearn.problems.base import (
@@ -27,8 +25,9 @@ from routelearn.problems.base import (
     take,
     to_single,
 )
+from routelearn.problems.host_sync import no_host_sync
+from routelearn.problems.walks import RANDOM, Walk, changed, snapshot, walk
 
-RANDOM = 4  # random solutions of each instance; two more go first-feasible and last-feasible
 EXTRA = 3  # steps beyond the bound, in which everything is finished and must stay so
 FAR = 1000.0  # times the longest leg: a detour that no problem can overlook
 
@@ -74,118 +73,6 @@ def rule(problem: Any, words: str) -> Iterator[Demand]:
         raise ContractError(f"{demand.rule}: {type(error).__name__}: {error}") from error
 
 
-# ---------------------------------------------------------------------------------- host synchronisation
-
-
-class HostSync(AssertionError):
-    """A tensor's value or a data-dependent shape was asked for on the host."""
-
-
-class _NoHostCalls(TorchFunctionMode):
-    """Calls that read a tensor without passing the dispatcher."""
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if getattr(func, "__name__", "") in ("tolist", "numpy", "cpu", "__array__", "item"):
-            raise HostSync(f"Tensor.{func.__name__}() waits for the device")
-        return func(*args, **(kwargs or {}))
-
-
-class _NoHostKernels(TorchDispatchMode):
-    """Kernels that return a number to the host, or a tensor whose shape depends on values."""
-
-    scalars = frozenset(("_local_scalar_dense", "item", "is_nonzero", "equal", "allclose"))
-    shapes = frozenset(
-        ("nonzero", "argwhere", "masked_select", "bincount", "_unique2", "unique_dim", "unique_consecutive")
-    )
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name = func.overloadpacket.__name__
-        refused = name in self.scalars | self.shapes
-        if name in ("index", "index_put", "index_put_"):
-            # An index by a mask runs nonzero inside, unless it stores one number, which is a masked fill.
-            by_mask = any(index is not None and index.dtype == torch.bool for index in args[1])
-            refused = by_mask and not (name != "index" and args[2].numel() == 1)
-        if name == "repeat_interleave":
-            refused = (kwargs or {}).get("output_size") is None
-        if refused:
-            raise HostSync(f"aten.{name} waits for the device")
-        return func(*args, **(kwargs or {}))
-
-
-@contextmanager
-def no_host_sync() -> Iterator[None]:
-    """Raise HostSync where the code inside would wait for a device, though it runs on the CPU."""
-    with _NoHostCalls(), _NoHostKernels():
-        yield
-
-
-# --------------------------------------------------------------------------------------------- the walks
-
-
-class Walk(NamedTuple):
-    """Solutions and all that happened on the way."""
-
-    tour: Tensor  # [B, S, T]
-    states: list[Any]  # T + 1
-    masks: list[Tensor]  # T + 1 of [B, S, N]
-    done: Tensor  # [B, S, T + 1]: finished before step t
-
-
-def choose(mask: Tensor, generator: torch.Generator) -> Tensor:
-    """[B, S]: a random feasible node in most solutions, the first and the last one in the two after them."""
-    scores = torch.rand(mask.shape, generator=generator).masked_fill(~mask, -1).argmax(-1)
-    if mask.shape[1] <= RANDOM:
-        return scores
-    lowest = mask.long().argmax(-1)
-    highest = mask.shape[-1] - 1 - mask.flip(-1).long().argmax(-1)
-    return torch.cat((scores[:, :RANDOM], lowest[:, RANDOM : RANDOM + 1], highest[:, RANDOM + 1 :]), 1)
-
-
-def walk(
-    problem: Any,
-    x: Any,
-    solutions: int,
-    steps: int,
-    *,
-    given: Tensor | None = None,
-    seed: int = 0,
-    inspect: Callable[[int, Any, Tensor], None] | None = None,
-    stepped: Callable[[int, Any, Any], None] | None = None,
-) -> Walk:
-    """`steps` steps, the first ones as `given` [B, S, P]; the hooks see every state, and every step taken."""
-    generator = torch.Generator().manual_seed(seed)
-    state = problem.initial(x, solutions)
-    actions, states, masks, done = [], [state], [], []
-    for t in range(steps + 1):
-        mask = problem.feasible(x, state)
-        if inspect is not None:
-            inspect(t, state, mask)
-        masks.append(mask)
-        done.append(problem.done(x, state))
-        if t == steps:
-            break
-        action = given[..., t] if given is not None and t < given.shape[2] else choose(mask, generator)
-        following = problem.step(x, state, action)
-        if stepped is not None:
-            stepped(t, state, following)
-        actions.append(action)
-        state = following
-        states.append(state)
-    return Walk(torch.stack(actions, -1), states, masks, torch.stack(done, -1))
-
-
-def snapshot(x: Any) -> Any:
-    return map_instance(torch.clone, x)
-
-
-def changed(before: Any, after: Any) -> str | None:
-    """The first field whose values differ; NaN equals NaN."""
-    for field, old, new in zip(before._fields, before, after, strict=True):
-        if old is not None and not ((old == new) | ((old != old) & (new != new))).all():
-            return str(field)
-    return None
-
-
 # --------------------------------------------------------------------------------------------- the check
 
 
@@ -205,6 +92,7 @@ def check_problem(problem: Any, *, n: int = 8, batch: int = 16, seed: int = 0) -
     _starts(problem, double, seed)
     _replays(problem, double, walked, seed)
     _legs(problem, double, walked)
+    _secrets(problem, double, walked)
     _refusals(problem, double, walked)
     _sync(problem, single, seed)
     _trace(problem, single, seed)
@@ -245,20 +133,23 @@ def _instance(problem: Any, n: int, batch: int, seed: int) -> Any:
             demand(same, f"{field} is {layout(ours)} with NumpyRng and {layout(theirs)} with DeviceRng")
     with rule(problem, "validate") as demand:
         problem.validate(x)
-        broken = x.xy.clone()
-        broken[-1, -1, 0] = torch.nan
-        refused = _refused(lambda: problem.validate(x._replace(xy=broken)))
-        demand(isinstance(refused, InputError), f"a NaN coordinate is not refused with InputError ({refused!r})")
+        full = x._replace(distances=distance_matrix(x))
+        for field, value in zip(fields, full, strict=True):
+            if value is not None and value.is_floating_point():
+                broken = value.clone()
+                broken.view(-1)[-1] = torch.nan
+                refused = _refused(problem.validate, full._replace(**{field: broken}))
+                demand(isinstance(refused, InputError), f"NaN in {field} is not refused with InputError ({refused!r})")
     with rule(problem, "max_steps") as demand:
         bound = problem.max_steps(x)
         demand(type(bound) is int and bound >= 1, f"it gives {bound!r}; expected an int above 0")
     return x
 
 
-def _refused(call: Callable[[], Any]) -> Exception | None:
+def _refused(call: Callable[..., Any], *arguments: Any) -> Exception | None:
     """The Infeasible or InputError that the call raised."""
     try:
-        call()
+        call(*arguments)
     except (Infeasible, InputError) as error:
         return error
     return None
@@ -434,8 +325,13 @@ def _legs(problem: Any, x: Any, walked: Walk) -> None:
         cost = problem.cost(y, tour)
         priced = bool((problem.cost(longer, tour) != cost).any())
         before, after = (problem.feasible(z, problem.initial(z, 1)) for z in (y, longer))
-        limited = not torch.equal(before, after) or _refused(lambda: problem.check(longer, tour)) is not None
+        limited = not torch.equal(before, after) or _refused(problem.check, longer, tour) is not None
         demand(priced or limited, f"distances {FAR:g} times as long leave cost(), feasible() and check() as they were")
+    with rule(problem, "with a matrix, places decide nothing") as demand:
+        elsewhere = y._replace(xy=y.xy.flip(1))
+        demand(torch.equal(problem.starts(y), problem.starts(elsewhere)), "starts() differs when places move")
+        moved = walk(problem, elsewhere, tour.shape[1], tour.shape[2], given=tour)
+        _same(demand, _account(problem, y, again), _account(problem, elsewhere, moved))
     if not priced:
         return
     with rule(problem, "cost counts every leg") as demand:
@@ -451,6 +347,39 @@ def _legs(problem: Any, x: Any, walked: Walk) -> None:
             demand.nowhere(missed, f"the leg of step {t} made much longer does not raise the cost")
 
 
+def _secrets(problem: Any, x: Any, walked: Walk) -> None:
+    """What public() hides of a node is not known before the node is visited: not to masks, context or features."""
+    public, nodes, tour = x.public(), x.xy.shape[1], walked.tour[:, :1]
+    hidden = [name for name in x._fields if getattr(public, name) is None and getattr(x, name) is not None]
+    if not hidden:
+        return
+    with rule(problem, "nothing is known of what public() hides before a visit") as demand:
+        for t in range(tour.shape[2]):
+            begun = tour[..., :t]
+            seen = torch.zeros(x.xy.shape[0], nodes, dtype=torch.bool).scatter(1, begun[:, 0], True)
+            other = x._replace(**{name: _altered(getattr(x, name), seen) for name in hidden})
+            ours, theirs = (_sight(problem, y, begun) for y in (x, other))
+            for what, old, new in zip(("mask", "end", "context", "features"), ours, theirs, strict=True):
+                off = ~torch.isclose(old.double(), new.double()).flatten(1).all(1)
+                demand.nowhere(off, f"{', '.join(hidden)} of unvisited nodes change the {what} of step {t}")
+
+
+def _altered(field: Tensor, seen: Tensor) -> Tensor:
+    """Other values for the nodes [B, N] not seen; a field that is not by node is altered whole."""
+    other = ~field if field.dtype == torch.bool else field * 2 + 1
+    by_node = field.shape[:2] == seen.shape
+    return torch.where(seen.view(*seen.shape, *(1 for _ in field.shape[2:])), field, other) if by_node else other
+
+
+def _sight(problem: Any, x: Any, begun: Tensor) -> tuple[Tensor, ...]:
+    """All that a policy is given after those steps [B, S, t]."""
+    state = problem.initial(x, begun.shape[1])
+    for action in begun.unbind(-1):
+        state = problem.step(x, state, action)
+    mask, extra = problem.feasible(x, state), problem.step_features(x, state)
+    return mask, problem.done(x, state), problem.context(x, state).scalars, mask[..., :0] if extra is None else extra
+
+
 def _refusals(problem: Any, x: Any, walked: Walk) -> None:
     """check() refuses what no problem allows, and names the row."""
     tour, nodes, row = walked.tour, x.xy.shape[1], x.xy.shape[0] - 1
@@ -458,7 +387,7 @@ def _refusals(problem: Any, x: Any, walked: Walk) -> None:
 
     def refuses(words: str, broken: Tensor, row: int | None = None) -> None:
         with rule(problem, "check refuses what is wrong") as demand:
-            error = _refused(lambda: problem.check(x, broken))
+            error = _refused(problem.check, x, broken)
             demand(error is not None, f"it accepts {words}")
             found = getattr(error, "row", None)
             demand(row in (None, found), f"{words} in row {row}: expected Infeasible for that row, not {error!r}")

@@ -19,7 +19,10 @@ def option(default: Any, help: str, choices: tuple[str, ...] = ()) -> Any:
 
 BASELINES = ("none", "exponential", "critic", "rollout", "shared")
 SCHEDULES = ("constant", "decay", "linear", "cosine")
-POLICIES = ("attention", "pointer")
+POLICIES = {  # and which settings each is built from
+    "attention": ("width", "heads", "layers", "hidden", "norm", "clip", "neighbours"),
+    "pointer": ("width", "clip"),
+}
 PRECISIONS = ("auto", "float32", "bfloat16")
 NORMS = ("batch", "instance", "layer", "rms")
 LOSSES = ("reinforce", "preference")
@@ -46,7 +49,9 @@ class TrainConfig:
         (20,), "numbers of customers (nodes for TSP); several take turns, one that is named twice gets two"
     )
 
-    policy: str = option("attention", "the attention model, or the Pointer Network it is compared with", POLICIES)
+    policy: str = option(
+        "attention", "the attention model, or the Pointer Network it is compared with", tuple(POLICIES)
+    )
     width: int = option(128, "embedding dimension d_h")
     heads: int = option(8, "attention heads M")
     layers: int = option(3, "attention layers N of the encoder")
@@ -133,10 +138,7 @@ class TrainConfig:
 
     def policy_options(self) -> dict[str, Any]:
         """What the policy is built from, apart from the problem's shape."""
-        if self.policy == "pointer":
-            return {"width": self.width, "clip": self.clip}
-        names = ("width", "heads", "layers", "hidden", "norm", "clip", "neighbours")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in POLICIES[self.policy]}
 
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self), indent=2)

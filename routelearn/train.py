@@ -94,8 +94,12 @@ def learn(
     torch.manual_seed(config.seed + 1_000_003 * distributed.rank())
     policy = policies.build(config.policy, shape_of(problem), config.policy_options()).to(device)
     origin = {"recipe": recipe, "warm_start": None, "instances_before": 0, "minutes_before": 0.0}
+    tally = Tally()
     if warm_start is not None:
-        origin |= ancestry(warm_start, load_matching(policy, warm_start))
+        card, fresh = load_matching(policy, warm_start)
+        origin |= ancestry(warm_start, card)
+        if fresh:
+            tally.notes.append(f"not in {warm_start.name}, so they start afresh: {', '.join(fresh)}")
     steps = {n: problem.max_steps(problem.sample(NumpyRng(config.seed), 64, n)) for n in config.sizes}
     distributed.broadcast(policy)
     baseline = make_baseline(config, problem, policy, steps, precision, device, compile).to(device)
@@ -132,7 +136,7 @@ def learn(
             checkpoint.restore_random_state({k: ranks[distributed.rank()] for k, ranks in state["random"].items()})
         else:  # more ranks than before: the new ones need a stream of their own
             torch.manual_seed(config.seed + 1_000_003 * distributed.rank() + step)
-    if leader:
+    if leader and (not resume or epoch < config.epochs):  # a run that is over stays what it was
         out.mkdir(parents=True, exist_ok=True)
         checkpoint.write_text(out / "config.json", config.to_json() + "\n")
         forget_later(out / "metrics.jsonl", step if resume else -1)
@@ -215,7 +219,6 @@ def learn(
     stride = 20 if device.type == "cuda" else 1
     limit = config.minutes * 60 if config.minutes else math.inf
     last_save = last_report = time.monotonic()
-    tally = Tally()
     row: dict[str, Any] = {"rate": 0.0, "progress": 1.0, "skipped": skipped, **tally.row(1.0)}  # if no step is left
     first_step = step
     seconds, stop, _ = look_around()
@@ -387,6 +390,8 @@ def make_baseline(
     if config.baseline == "critic":
         recurrent = config.policy == "pointer"
         return CriticBaseline(problem.feature_dims, config.width, config.heads, config.hidden, config.norm, recurrent)
+    if config.baseline != "rollout":
+        raise InputError(f"no baseline is made for {config.baseline!r}")
 
     customers = 1 if problem.has_depot else 0
     step = compiled(advance, device) if compile and policy.compiles else advance
@@ -479,8 +484,8 @@ def ancestry(path: Path, card: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def load_matching(policy: Any, path: Path) -> dict[str, Any]:
-    """Start from another model: parameters of the same name and shape are taken, the rest stay fresh. Its card."""
+def load_matching(policy: Any, path: Path) -> tuple[dict[str, Any], list[str]]:
+    """Start from another model: parameters of the same name and shape are taken. Its card, and what stays fresh."""
     model = model_file.load(path)
     theirs = model.policy.state_dict()
     own = policy.state_dict()
@@ -488,4 +493,4 @@ def load_matching(policy: Any, path: Path) -> dict[str, Any]:
     if len(shared) < len(own) // 2:
         raise InputError(f"{path}: only {len(shared)} of {len(own)} parameters fit this policy; is its width the same?")
     policy.load_state_dict({**own, **shared})
-    return model.card
+    return model.card, [name for name in own if name not in shared]

@@ -39,7 +39,10 @@ def read_run(folder: Path, label: str | None = None) -> list[Curve]:
     if not path.is_file():
         raise InputError(f"{path}: no metrics there; name the folder of a training run")
     rows = []
-    lines = path.read_text(encoding="utf-8").splitlines()
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: not a run's metrics; name the folder of a training run") from None
     for number, line in enumerate(lines, 1):
         try:
             row = json.loads(line)

@@ -60,6 +60,10 @@ class Options:
     rate_sizes: tuple[int, ...] = (20, 50)  # of figure 6
     run_seeds: tuple[int, ...] = SEEDS  # of the training runs in figures 3 and 6
 
+    def __post_init__(self) -> None:
+        if not 1 <= self.limit <= 10_000:
+            raise InputError(f"a limit of {self.limit} instances; a test set has 1 to 10000")
+
 
 @dataclass(frozen=True)
 class Drawn:

@@ -75,6 +75,14 @@ def test_bad_runs_are_named(tmp_path: Path) -> None:
     (tmp_path / "empty.jsonl").write_text("")
     with pytest.raises(InputError, match="no validation yet"):
         read_run(tmp_path / "empty.jsonl")
+    (tmp_path / "best.safetensors").write_bytes(b"\x93\xff\x00")
+    with pytest.raises(InputError, match="not a run's metrics; name the folder"):
+        read_run(tmp_path / "best.safetensors")
+
+
+def test_a_figure_needs_instances() -> None:
+    with pytest.raises(InputError, match="a limit of 0 instances"):
+        Options(limit=0)
 
 
 def test_rates_have_a_panel_for_each_size(tmp_path: Path) -> None:

@@ -235,3 +235,27 @@ def test_a_finished_run_that_is_resumed_invents_no_figures(tmp_path):
     before = log_of(tmp_path / "run")
     run(tiny(epochs=1), tmp_path / "run", resume=True)
     assert log_of(tmp_path / "run") == before
+
+
+def test_a_warm_start_says_what_starts_afresh(tmp_path):
+    run(tiny(epochs=1), tmp_path / "salesman")
+    start = tmp_path / "salesman" / "best.safetensors"
+    run(tiny(problem="cvrp", epochs=1), tmp_path / "vehicles", warm_start=start)
+    run(tiny(epochs=1), tmp_path / "again", warm_start=start)
+    notes = [" ".join(row.get("note", "") for row in log_of(tmp_path / name)) for name in ("vehicles", "again")]
+    assert "so they start afresh: " in notes[0]
+    assert "encoder.embed.1.weight" in notes[0]
+    assert "afresh" not in notes[1]
+
+
+def test_a_finished_run_keeps_its_configuration_when_it_is_resumed(tmp_path):
+    run(tiny(epochs=1), tmp_path)
+    before = (tmp_path / "config.json").read_text()
+    run(tiny(epochs=1, rate=1e-2), tmp_path, resume=True)
+    assert (tmp_path / "config.json").read_text() == before
+
+
+def test_a_baseline_that_nobody_makes_is_not_another_one():
+    config = SimpleNamespace(baseline="mine")
+    with pytest.raises(InputError, match="no baseline is made for 'mine'"):
+        train_module.make_baseline(config, None, None, {}, "float32", CPU, False)

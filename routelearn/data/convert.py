@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from routelearn.data.fields import LARGEST_WHOLE, needed, template
-from routelearn.data.geometry import from_distances, great_circle, into_unit_square, project
+from routelearn.data.geometry import LANDMARKS, from_distances, great_circle, into_unit_square, project
 from routelearn.data.numbers import exact, real
 from routelearn.data.stops import MATRIX_STOPS, Stops
 from routelearn.errors import InputError
@@ -306,29 +306,30 @@ def _to_decimals(value: Fraction, what: str) -> Fraction:
 def _geometry(stops: Stops, order: list[int]) -> tuple[np.ndarray, np.ndarray | None]:
     """(xy [N, 2], distances [N, N] or None) in node order and in the user's units."""
     matrix = stops.matrix
+    if matrix is not None and order != list(range(len(order))):
+        matrix = matrix[np.ix_(order, order)]
     if stops.xy is not None:
-        xy = stops.xy
-    elif stops.latlon is not None:
+        return stops.xy[order], matrix
+    if stops.latlon is not None:
         if matrix is None and len(order) > MATRIX_STOPS:
             raise InputError(f"{stops.source}: {len(order)} stops on the globe; {MATRIX_STOPS} are the most")
-        xy = project(stops.latlon)
-        matrix = great_circle(stops.latlon) if matrix is None else matrix
-    elif matrix is not None:
-        xy = from_distances(matrix)
-    else:
-        raise InputError(f"{stops.source}: neither coordinates nor a matrix")
-    return xy[order], None if matrix is None else matrix[np.ix_(order, order)]
+        places = stops.latlon[order]
+        return project(places), great_circle(places) if matrix is None else matrix
+    if matrix is not None:
+        return from_distances(matrix), matrix
+    raise InputError(f"{stops.source}: neither coordinates nor a matrix")
 
 
 def _normalised(xy: np.ndarray, matrix: np.ndarray | None) -> tuple[np.ndarray, float]:
     """(xy in the unit square, the user's length of one unit).
 
     With a matrix the unit is the one in which its mean equals the mean distance in the square, so that
-    minutes or rounded kilometres fit the places the policy sees.
+    minutes or rounded kilometres fit the places the policy sees. Of many stops, some hundred rows tell.
     """
     square, unit = into_unit_square(xy)
     if matrix is not None:
-        dx, dy = (square[:, None, axis] - square[None, :, axis] for axis in (0, 1))
+        rows = slice(None, None, -(-len(xy) // LANDMARKS))
+        dx, dy = (square[rows, None, axis] - square[None, :, axis] for axis in (0, 1))
         apart = float(np.sqrt(dx * dx + dy * dy).sum())
-        unit = float(matrix.sum()) / apart if apart > 0 else 1.0
+        unit = float(matrix[rows].sum()) / apart if apart > 0 else 1.0
     return square, unit if unit > 1e-12 else 1.0

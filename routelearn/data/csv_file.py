@@ -7,31 +7,47 @@ import io
 import re
 from collections.abc import Iterator
 
+import numpy as np
+
+from routelearn.data.numbers import blank, shown
 from routelearn.data.records import NAMES, Row, canonical, check_names, to_stops
 from routelearn.data.stops import Stops
 from routelearn.errors import InputError
 
-DELIMITERS = ",;\t"
+DELIMITERS = ",;\t|"
+KNOWN = frozenset((*NAMES, "name"))
 NUMERIC = frozenset(NAMES) - {"id", "depot"}
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*", re.ASCII)
+_NUMBER = re.compile(r"\s*[+-]?[.,]?\d[\d.,]*([eE][+-]?\d+)?\s*", re.ASCII)
+_SEPARATOR = re.compile(r'"?sep=([,;\t|])"?[ \t]*', re.IGNORECASE)
 
 
-def parse(text: str, source: str) -> Stops:
-    """The stops of a CSV text; a missing header, ragged rows and bad cells raise InputError with the line."""
+def parse(text: str, source: str, matrix: np.ndarray | None = None) -> Stops:
+    """The stops of a CSV text; a missing header, ragged rows and bad cells raise InputError with the line.
+
+    With a matrix of lengths they need no places.
+    """
+    check_not_xml(text, source)
     first = next(line for line in text.splitlines() if line.strip())
-    delimiter = max(
-        DELIMITERS, key=lambda d: (sum(canonical(cell.strip('"')) in NAMES for cell in first.split(d)), first.count(d))
-    )
+    declared = declared_delimiter(first)
+    delimiter = declared or _delimiter(first)
     lines = rows_of(text, delimiter, source)
+    if declared is not None:
+        next(lines, None)
     header_line, header = next(lines, (1, []))  # a line of nothing but delimiters is blank
     names = [canonical(cell) for cell in header]
     where = f"{source}, line {header_line}"
-    if not set(names) & {"x", "y", "lat", "lon", "demand", "id"}:
+    if not header or (not KNOWN & set(names) and any(_NUMBER.fullmatch(cell) for cell in header)):
         raise InputError(f"{where}: no header; the first line must name the columns, as x,y or id,lat,lon,demand")
     check_names(names, where)
     for name in names:
         if name and names.count(name) > 1:
             raise InputError(f"{where}: two columns are named {name[:40]!r}")
+    if matrix is None and not {"x", "y", "lat", "lon"} & set(names):
+        raise InputError(
+            f"{where}: no coordinates; the columns are {_listed(header)}, and none is x,y or lat,lon "
+            "(addresses must be geocoded first, or their lengths given with --matrix)"
+        )
     rows: list[Row] = []
     for line, cells in lines:
         if len(cells) > len(names) and not any(cell.strip() for cell in cells[len(names) :]):
@@ -41,12 +57,47 @@ def parse(text: str, source: str) -> Stops:
         values = dict(zip(names, cells, strict=True))
         if delimiter != ",":  # then a comma can only be a decimal one
             for name in NUMERIC & values.keys():
-                if _DECIMAL_COMMA.fullmatch(values[name]):
-                    values[name] = values[name].replace(",", ".")
+                values[name] = with_point(values[name])
         rows.append((f"line {line}", values))
     if not rows:
         raise InputError(f"{source}: a header but no stops")
-    return to_stops(rows, source)
+    return to_stops(rows, source, matrix=matrix)
+
+
+def check_not_xml(text: str, source: str) -> None:
+    if text.lstrip()[:1] == "<":
+        raise not_xml(source)
+
+
+def not_xml(source: str) -> InputError:
+    return InputError(f"{source}: XML (as GPX and KML are), which is not read; convert it to CSV or GeoJSON")
+
+
+def declared_delimiter(first: str) -> str | None:
+    """The delimiter that a first line `sep=;` declares, as Excel does."""
+    match = _SEPARATOR.fullmatch(first)
+    return None if match is None else match[1]
+
+
+def _delimiter(first: str) -> str:
+    """The one that gives the header the most known names, else the most columns; blanks for known names only."""
+    words = [canonical(word) for word in first.split()]
+    if len(words) > 1 and KNOWN.issuperset(words):
+        return "\t" if "\t" in first else " "
+    return max(
+        DELIMITERS, key=lambda d: (sum(canonical(cell.strip('"')) in KNOWN for cell in first.split(d)), first.count(d))
+    )
+
+
+def _listed(header: list[str]) -> str:
+    """The first names of a header, for a message of one line."""
+    names = [shown(cell.strip()) for cell in header if not blank(cell)]
+    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+
+
+def with_point(cell: str) -> str:
+    """`2,5` as 2.5; any other text as it is."""
+    return cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell) else cell
 
 
 def rows_of(text: str, delimiter: str, source: str) -> Iterator[tuple[int, list[str]]]:

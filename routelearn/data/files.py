@@ -59,7 +59,19 @@ def read_text(path: str | Path, limit: int = TEXT_LIMIT) -> str:
     return decode(read_bytes(path, limit), display(path))
 
 
+def check_not_workbook(data: bytes, name: str) -> None:
+    """What spreadsheets save by themselves is a zip or a binary file, not text."""
+    zipped = data[:4] == b"PK\x03\x04"
+    if data[:8] == b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" or (
+        zipped and (b"xl/workbook." in data or Path(name).suffix.lower() in (".xlsx", ".xlsm", ".xlsb"))
+    ):
+        raise InputError(f"{name}: an Excel workbook; save it as CSV (UTF-8)")
+    if zipped and b"mimetypeapplication/vnd.oasis.opendocument" in data[:200]:
+        raise InputError(f"{name}: an OpenDocument file; save it as CSV (UTF-8)")
+
+
 def decode(data: bytes, name: str) -> str:
+    check_not_workbook(data, name)
     encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     try:
         text = data.decode(encoding)

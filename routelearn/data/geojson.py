@@ -5,16 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from routelearn.data.numbers import shown
-from routelearn.data.records import Row, file_values, named, to_stops
-from routelearn.data.stops import Stops
+from routelearn.data.records import Row, named
+from routelearn.data.rules import refusal, unsupported
 from routelearn.errors import InputError
 
+VALUES = ("capacity", "max_length", "min_prize")  # that may stand beside the features
 
-def parse(data: dict[str, Any], source: str) -> Stops:
+
+def rows_of(data: dict[str, Any], source: str) -> list[Row]:
     """The stops of a decoded FeatureCollection; positions are longitude, latitude."""
     features = data.get("features")
     if data.get("type") != "FeatureCollection" or not isinstance(features, list):
         raise InputError(f"{source}: GeoJSON of stops is a FeatureCollection with a list of features")
+    for key in data:
+        if key not in VALUES and (wrong := unsupported(key)) is not None:
+            raise refusal(source, key, wrong)
+    if isinstance(data.get("depot"), list | dict):
+        raise InputError(f"{source}: 'depot' beside the features is the id or name of one; give its place as a feature")
     rows: list[Row] = []
     for i, feature in enumerate(features, 1):
         where = f"feature {i}"
@@ -34,4 +41,4 @@ def parse(data: dict[str, Any], source: str) -> Stops:
         if feature.get("id") is not None:
             values["id"] = feature["id"]
         rows.append((where, {**values, "lon": position[0], "lat": position[1]}))
-    return to_stops(rows, source, **file_values(data, source))
+    return rows

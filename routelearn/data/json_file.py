@@ -23,39 +23,46 @@ def decode(text: str, source: str) -> Any:
         raise InputError(f"{source}: {constant} is not a finite number")
 
     try:
-        return json.loads(text, parse_float=str, parse_constant=refuse)
+        data = json.loads(text, parse_float=str, parse_constant=refuse)
+        if "\\u" in text:  # only an escape can smuggle in half a character
+            json.dumps(data, ensure_ascii=False).encode()
+        return data
     except json.JSONDecodeError as error:
         raise InputError(f"{source}, line {error.lineno}: not JSON ({error.msg})") from None
     except RecursionError:
         raise InputError(f"{source}: nested too deep to be a list of stops") from None
+    except UnicodeEncodeError as error:
+        half = f"\\u{ord(error.object[error.start]):04x}"
+        raise InputError(f"{source}: {half} is half a character, and text cannot hold it; write both halves") from None
     except ValueError as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{source}: a number is too long") from None
 
 
-def parse(text: str, source: str) -> Stops:
-    """The stops of a JSON text in any of the documented shapes."""
+def parse(text: str, source: str, matrix: np.ndarray | None = None) -> Stops:
+    """The stops of a JSON text in any of the documented shapes; `matrix` replaces the file's own lengths."""
     data = decode(text, source)
     if isinstance(data, list):
         data = {"stops": data}
     if not isinstance(data, dict):
         raise InputError(f"{source}: holds {shown(data)}; an object with 'stops', or a list of stops, is needed")
-    if data.get("type") in ("FeatureCollection", "Feature"):
-        return geojson.parse(data, source)
+    geographic = data.get("type") in ("FeatureCollection", "Feature")
     unknown = [key for key in data if key not in KEYS]
-    if unknown:
+    if unknown and not geographic:
         raise InputError(f"{source}: {unknown[0][:40]!r} is not known; the keys are {', '.join(KEYS)}")
-    matrix = None if data.get("matrix") is None else matrix_of(data["matrix"], source)
+    if matrix is None and data.get("matrix") is not None:
+        matrix = matrix_of(data["matrix"], source)
     whole_file = file_values(data, source)
-    if data.get("stops") is None:
-        if matrix is None:
-            raise InputError(f"{source}: neither 'stops' nor 'matrix'")
-        rows: list[Row] = [(place, {}) for place in from_matrix(matrix, source).where]
-    else:
+    if geographic:
+        rows = geojson.rows_of(data, source)
+    elif data.get("stops") is not None:
         rows = _rows(data["stops"], source)
-    rows = _place_depot(rows, data.get("depot"), source)
-    return to_stops(rows, source, matrix=matrix, **whole_file)
+    elif matrix is not None:
+        rows = [(place, {}) for place in from_matrix(matrix, source).where]
+    else:
+        raise InputError(f"{source}: neither 'stops' nor 'matrix'")
+    return to_stops(rows, source, depot=data.get("depot"), matrix=matrix, **whole_file)
 
 
 def matrix_of(rows: Any, source: str) -> np.ndarray:
@@ -89,22 +96,3 @@ def _rows(stops: Any, source: str) -> list[Row]:
         else:
             raise InputError(f"{source}, {where}: {shown(stop)}; an object with x and y (or lat and lon) is needed")
     return rows
-
-
-def _place_depot(rows: list[Row], depot: Any, source: str) -> list[Row]:
-    """A depot beside the stops: one more place, put first, or the id of a stop."""
-    if depot is None:
-        return rows
-    if isinstance(depot, list) and len(depot) == 2:
-        depot = {"x": depot[0], "y": depot[1]}
-    if isinstance(depot, dict):
-        place = named(depot, f"{source}, depot") | {"depot": 1}
-        if any("id" in row for _, row in rows):
-            place.setdefault("id", "depot")
-        return [("depot", place), *rows]
-    if isinstance(depot, bool) or not isinstance(depot, str | int):
-        raise InputError(f"{source}: 'depot' is {shown(depot)}; a place, or the id of a stop, is needed")
-    for i, (where, row) in enumerate(rows):
-        if str(row.get("id", i + 1)) == str(depot):
-            return [*rows[:i], (where, {**row, "depot": 1}), *rows[i + 1 :]]
-    raise InputError(f"{source}: the depot {shown(depot)} is not the id of a stop")

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from routelearn.data import csv_file, cvrplib, json_file, npz, tsplib
-from routelearn.data.files import STDIN, TEXT_LIMIT, decode, display, read_bytes
+from routelearn.data.files import STDIN, TEXT_LIMIT, check_not_workbook, decode, display, read_bytes
 from routelearn.data.matrix_file import read_matrix
 from routelearn.data.stops import Stops, from_matrix
 from routelearn.errors import InputError
@@ -28,6 +28,7 @@ FORMATS = {
     ".vrp": "cvrplib",
     ".npz": "npz",
 }
+XML = (".gpx", ".kml", ".xml")
 _INSTANCE = re.compile(r"(.+\.npz)\[(\d{1,9})\]", re.IGNORECASE | re.DOTALL)
 _LIBRARY = re.compile(r"^[ \t]*(NODE_COORD_SECTION|EDGE_WEIGHT_(TYPE|SECTION)|DIMENSION)\b", re.MULTILINE)
 _DEMANDS = re.compile(r"^[ \t]*DEMAND_SECTION\b", re.MULTILINE)
@@ -49,15 +50,19 @@ def read_stops(
     if path is None:
         if lengths is None:
             raise InputError("no stops; give a file, a folder, or - for standard input")
-        return [from_matrix(lengths, display(str(matrix)))]
+        return [from_matrix(lengths.values, display(str(matrix)), lengths.labels)]
     if matrix is not None and str(matrix) == STDIN == str(path):
         raise InputError("standard input cannot be both the stops and the matrix; give one of them as a file")
-    found = _one_of(str(path), limit) or [stops for file in _files(path) for stops in _read(file, rounded, limit)]
+    found = _one_of(str(path), limit)
+    files = [] if found else _files(path)
     if lengths is None:
-        return found
+        return found or [stops for file in files for stops in _read(file, rounded, limit)]
+    if len(files) == 1:
+        found = _read(files[0], rounded, limit, lengths.values)
     if len(found) != 1:
-        raise InputError(f"{display(path)}: {len(found)} sets of stops, but one matrix; give one file of stops")
-    return [found[0].with_matrix(lengths, display(str(matrix)))]
+        count = len(found) or len(files)
+        raise InputError(f"{display(path)}: {count} sets of stops, but one matrix; give one file of stops")
+    return [found[0].with_matrix(lengths.in_order(found[0].ids, display(str(matrix))), display(str(matrix)))]
 
 
 def is_there(path: str) -> bool:
@@ -97,23 +102,27 @@ def _files(path: str | Path) -> list[str]:
     return [text]
 
 
-def _read(path: str, rounded: bool, limit: int) -> list[Stops]:
+def _read(path: str, rounded: bool, limit: int, lengths: np.ndarray | None = None) -> list[Stops]:
+    """The stops of one file; where lengths are given they need no places."""
     suffix = Path(path).suffix.lower()
     if suffix == ".pkl":
         raise InputError(f"{path}: a .pkl holds a set of instances for evaluation, not stops")
     data, source = read_bytes(path, limit), display(path)
+    check_not_workbook(data, source)
+    if suffix in XML:
+        raise csv_file.not_xml(source)
     kind = FORMATS.get(suffix) or ("npz" if data[:4] == b"PK\x03\x04" else None)
     if kind == "npz":
         return from_npz(data, source)
     text = decode(data, source)
     kind = kind or sniff(text)
     if kind == "json":
-        return [json_file.parse(text, source)]
+        return [json_file.parse(text, source, lengths)]
     if kind == "tsplib":
         return [tsplib.parse(text, source, rounded)]
     if kind == "cvrplib":
         return [cvrplib.parse(text, source, rounded)]
-    return [csv_file.parse(text, source)]
+    return [csv_file.parse(text, source, lengths)]
 
 
 def sniff(text: str) -> str:

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from routelearn.data.numbers import blank, exact, real, shown
+from routelearn.data.rules import check_rules
 from routelearn.data.stops import Stops
 from routelearn.errors import InputError
 
 ALIASES = {"latitude": "lat", "longitude": "lon", "lng": "lon", "long": "lon"}
+ALIASES |= {"stop_id": "id", "stop_name": "name", "stop_lat": "lat", "stop_lon": "lon"}  # as public transport says
 NAMES = ("id", "x", "y", "lat", "lon", "demand", "prize", "penalty", "real_prize", "depot")
 MARKED = {"1", "true", "yes", "y", "x", "depot"}
 UNMARKED = {"", "0", "false", "no", "n"}
@@ -28,7 +30,7 @@ def canonical(name: str) -> str:
 
 
 def check_names(names: Iterable[str], where: str) -> None:
-    """Columns of other names are left alone, except those that look like a slip of the pen."""
+    """Refuse a name that looks like a slip of the pen; other names are left to check_rules."""
     for name in names:
         if name not in NAMES and (close := difflib.get_close_matches(name, NAMES, 1, 0.82)):
             raise InputError(f"{where}: {name[:40]!r} is not known; did you mean {close[0]!r}? Otherwise rename it")
@@ -36,7 +38,10 @@ def check_names(names: Iterable[str], where: str) -> None:
 
 def named(values: dict[str, Any], where: str) -> dict[str, Any]:
     """The values by canonical name."""
-    result = {canonical(key): value for key, value in values.items()}
+    result: dict[str, Any] = {}
+    for key, value in values.items():
+        if result.setdefault(name := canonical(key), value) != value:
+            raise InputError(f"{where}: {shown(name)} is given twice, under two spellings; keep one")
     check_names(result, where)
     return result
 
@@ -56,22 +61,28 @@ def to_stops(
     rows: Sequence[Row],
     source: str,
     *,
+    depot: Any = None,
     matrix: np.ndarray | None = None,
     capacity: Fraction | None = None,
     max_length: float | None = None,
     min_prize: float | None = None,
     problem: str | None = None,
 ) -> Stops:
-    """Stops from rows; values of the whole file come beside them. Raises InputError with the row."""
-    where = tuple(place for place, _ in rows)
-    present = {name for _, row in rows for name, value in row.items() if not blank(value)}
+    """Stops from rows; values of the whole file come beside them. Raises InputError with the row.
+
+    `depot` is a place of its own, or the id or name of a stop. With a matrix the rows need no places.
+    """
     if not rows:
         raise InputError(f"{source}: no stops")
+    rows, ids = _with_depot(rows, depot, source)
+    check_rules(rows, source)
+    where = tuple(place for place, _ in rows)
+    present = {name for _, row in rows for name, value in row.items() if not blank(value)}
     keys = {name for _, row in rows for name in row}
     for pair in ({"x", "y"}, {"lat", "lon"}):
         if pair & present:
             present |= pair & keys  # a column left empty beside its partner lacks its first value
-    depot = _depot(rows, source)
+    marked = _depot(rows, source)
 
     def column(name: str, parse: Callable[[Any, str, str], Any]) -> list[Any] | None:
         if name not in present:
@@ -80,7 +91,7 @@ def to_stops(
         for i, (place, row) in enumerate(rows):
             raw = row.get(name)
             if blank(raw):
-                if name in ("x", "y", "lat", "lon") or i != (depot or 0):
+                if name in ("x", "y", "lat", "lon") or i != (marked or 0):
                     raise InputError(f"{source}, {place}: no {name}")
                 raw = 0  # a depot needs no demand, prize or penalty
             values.append(parse(raw, f"{source}, {place}", name))
@@ -97,14 +108,16 @@ def to_stops(
     if xy is not None and latlon is not None:
         raise InputError(f"{source}: both x, y and lat, lon; keep the pair that lengths shall be measured by")
     if xy is None and latlon is None and matrix is None:
-        raise InputError(f"{source}: no coordinates; name them x and y, or lat and lon")
+        raise InputError(
+            f"{source}: no coordinates; name them x and y, or lat and lon, or give the lengths with --matrix"
+        )
     if latlon is not None:
         check_degrees(latlon, where, source)
     demand = column("demand", exact)
     metric = "matrix" if matrix is not None else "euclidean" if latlon is None else "great-circle"
     return Stops(
         source,
-        tuple(_ids(rows, source) if "id" in present else _names(rows) or range(1, len(rows) + 1)),
+        ids,
         where,
         xy=xy,
         latlon=latlon,
@@ -116,7 +129,7 @@ def to_stops(
         capacity=capacity,
         max_length=max_length,
         min_prize=min_prize,
-        depot=depot,
+        depot=marked,
         problem=problem,
         metric=metric,
     )
@@ -138,22 +151,50 @@ def _pair(a: np.ndarray | None, b: np.ndarray | None, first: str, second: str, s
     return None if a is None or b is None else np.stack((a, b), 1)
 
 
-def _ids(rows: Sequence[Row], source: str) -> list[str | int]:
-    ids: list[str | int] = []
-    for place, row in rows:
-        value = row.get("id")
-        if blank(value):
-            raise InputError(f"{source}, {place}: no id, though other stops have one")
-        if isinstance(value, bool) or not isinstance(value, str | int):
-            raise InputError(f"{source}, {place}: the id is {shown(value)}; text or a whole number is needed")
-        ids.append(value.strip() if isinstance(value, str) else value)
-    return ids
+def _with_depot(rows: Sequence[Row], depot: Any, source: str) -> tuple[Sequence[Row], tuple[str | int, ...]]:
+    """The rows and their ids, with the depot that stands beside them put first, or marked where it is one of them."""
+    ids = _ids(rows, source)
+    if depot is None:
+        return rows, ids
+    if isinstance(depot, list) and len(depot) == 2:
+        depot = {"x": depot[0], "y": depot[1]}
+    if isinstance(depot, dict):
+        place = named(depot, f"{source}, depot")
+        own = _id(place, f"{source}, depot") if not blank(place.get("id")) else _name(place) or "depot"
+        return [("depot", place | {"depot": 1}), *rows], (own, *ids)
+    if isinstance(depot, bool) or not isinstance(depot, str | int):
+        raise InputError(f"{source}: 'depot' is {shown(depot)}; a place, or the id of a stop, is needed")
+    called = str(depot).strip()
+    found = [i for i, name in enumerate(ids) if str(name) == called]
+    found = found or [i for i, (_, row) in enumerate(rows) if _name(row) == called]
+    if not found and all(blank(row.get("id")) for _, row in rows):  # named stops may be counted, too
+        found = [i for i in range(len(rows)) if str(i + 1) == called]
+    if len(found) != 1:
+        raise InputError(f"{source}: the depot {shown(depot)} is not the id or name of one of the stops")
+    i = found[0]
+    return [*rows[:i], (rows[i][0], {**rows[i][1], "depot": 1}), *rows[i + 1 :]], ids
 
 
-def _names(rows: Sequence[Row]) -> list[str] | None:
-    """A column `name` calls the stops by it where there is no id, if each has one of its own."""
-    names = [str(row.get("name") or "").strip() for _, row in rows]
-    return names if all(names) and len(set(names)) == len(names) else None
+def _ids(rows: Sequence[Row], source: str) -> tuple[str | int, ...]:
+    """The ids; without any, the names if no two are the same; a stop that has neither is called by its number."""
+    if any(not blank(row.get("id")) for _, row in rows):
+        return tuple(_id(row, f"{source}, {place}") for place, row in rows)
+    names = tuple(_name(row) or i for i, (_, row) in enumerate(rows, 1))
+    return names if len({str(name) for name in names}) == len(names) else tuple(range(1, len(rows) + 1))
+
+
+def _id(row: Mapping[str, Any], where: str) -> str | int:
+    value = row.get("id")
+    if blank(value):
+        raise InputError(f"{where}: no id, though other stops have one")
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise InputError(f"{where}: the id is {shown(value)}; text or a whole number is needed")
+    return value.strip() if isinstance(value, str) else value
+
+
+def _name(row: Mapping[str, Any]) -> str:
+    value = row.get("name")
+    return "" if value is None else str(value).strip()
 
 
 def _depot(rows: Sequence[Row], source: str) -> int | None:

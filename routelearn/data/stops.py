@@ -75,8 +75,8 @@ def checked_matrix(matrix: np.ndarray, source: str) -> np.ndarray:
     return matrix
 
 
-def from_matrix(matrix: np.ndarray, source: str) -> Stops:
-    """Stops that are known by their distances only, numbered from 1."""
-    count = len(matrix)
-    where = tuple(f"row {i}" for i in range(1, count + 1))
-    return Stops(source, tuple(range(1, count + 1)), where, matrix=matrix, matrix_file=source, metric="matrix")
+def from_matrix(matrix: np.ndarray, source: str, labels: tuple[str, ...] | None = None) -> Stops:
+    """Stops that are known by their distances only, called by the labels of the matrix or numbered from 1."""
+    numbers = range(1, len(matrix) + 1)
+    where = tuple(f"row {i}" for i in numbers)
+    return Stops(source, labels or tuple(numbers), where, matrix=matrix, matrix_file=source, metric="matrix")

@@ -18,7 +18,7 @@ from routelearn.data.stops import MATRIX_STOPS, Stops, checked_matrix
 from routelearn.errors import InputError
 
 TYPES = ("TSP", "ATSP", "CVRP", "OP")
-LIMITING = ("DISTANCE", "SERVICE_TIME")  # rules this program does not know, so a file with them is refused
+SECTIONS = ("NODE_COORD", "DISPLAY_DATA", "EDGE_WEIGHT", "DEMAND", "DEPOT", "NODE_SCORE")  # before _SECTION
 _KEYWORD = re.compile(r"[A-Za-z][A-Za-z_0-9]*")
 
 Lines = list[tuple[int, list[str]]]  # line number and its words
@@ -78,6 +78,9 @@ def document(text: str, source: str) -> Document:
         elif keyword == "EOF":
             break
         elif keyword.endswith("_SECTION"):
+            if keyword.removesuffix("_SECTION") not in SECTIONS:
+                known = ", ".join(SECTIONS)
+                raise InputError(f"{source}, line {line}: {shown(keyword)} is not supported; these are: {known}")
             if keyword in parts.sections:
                 raise InputError(f"{source}, line {line}: a second {keyword}")
             section = parts.sections[keyword] = []
@@ -93,7 +96,10 @@ def document(text: str, source: str) -> Document:
 
 def parse(text: str, source: str, rounded: bool = True) -> Stops:
     """The nodes of a TSPLIB text, with its own rounded lengths (`rounded=False`: plain Euclidean for EUC_2D)."""
-    return places(document(text, source), rounded)
+    parts = document(text, source)
+    if "DEMAND_SECTION" in parts.sections:
+        raise InputError(f"{source}: a DEMAND_SECTION; a file with demands must end in .vrp")
+    return places(parts, rounded)
 
 
 def places(parts: Document, rounded: bool = True) -> Stops:
@@ -102,9 +108,6 @@ def places(parts: Document, rounded: bool = True) -> Stops:
     kind = (parts.value("TYPE") or "TSP").split()[0].upper()  # some files name an author after it
     if kind not in TYPES:
         raise InputError(f"{source}: TYPE {shown(kind)}; these are read: {', '.join(TYPES)}")
-    limiting = next((keyword for keyword in LIMITING if keyword in parts.values), None)
-    if limiting is not None:
-        raise InputError(f"{parts.at(parts.values[limiting][0])}: {limiting} limits routes; that rule is not supported")
     numbers, where = _nodes(parts)
     coordinates = _coordinates(parts, numbers)
     metric = (parts.value("EDGE_WEIGHT_TYPE") or ("EXPLICIT" if coordinates is None else "EUC_2D")).upper()
@@ -124,6 +127,7 @@ def places(parts: Document, rounded: bool = True) -> Stops:
     else:
         matrix = FROM_COORDINATES[metric](coordinates)
         np.fill_diagonal(matrix, 0.0)
+    _check_limits(parts, coordinates, matrix)
     latlon = np.stack([degrees(c) for c in coordinates.T], 1) if metric == "GEO" and coordinates is not None else None
     depot = _depot(parts, numbers)
     prize, limit, field_where = None, None, {}
@@ -194,6 +198,22 @@ def _explicit(parts: Document, count: int) -> np.ndarray:
     values = [real(word, parts.at(line), "an edge weight") for line, words in lines for word in words]
     matrix = explicit(np.array(values), layout.upper(), count, parts.source)
     return checked_matrix(matrix, parts.source)
+
+
+def _check_limits(parts: Document, coordinates: np.ndarray | None, matrix: np.ndarray | None) -> None:
+    """Refuse a limit of routes, unless none can reach it (libraries write 999999), and times of service but 0."""
+    if matrix is not None:
+        reach = float(matrix.max()) * len(matrix)
+    else:
+        assert coordinates is not None
+        reach = float(np.hypot(*np.ptp(coordinates, 0))) * len(coordinates)
+    for keyword in ("DISTANCE", "SERVICE_TIME"):
+        line, word = parts.values.get(keyword, (0, ""))
+        if not word:
+            continue
+        value = real(word, parts.at(line), keyword)
+        if value < reach if keyword == "DISTANCE" else value != 0:
+            raise InputError(f"{parts.at(line)}: {keyword} {word[:20]} limits routes; that rule is not supported")
 
 
 def _depot(parts: Document, numbers: dict[int, int]) -> int | None:

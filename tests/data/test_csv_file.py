@@ -23,7 +23,8 @@ def test_plain_coordinates_get_numbers_as_ids():
     [
         ("name,x,y\nhub,0,1\nshop,2,3\n", ("hub", "shop")),
         ("name,x,y\nshop,0,1\nshop,2,3\n", (1, 2)),  # names need not be unique, ids must be
-        ("name,x,y\nhub,0,1\n,2,3\n", (1, 2)),
+        ("name,x,y\nhub,0,1\n,2,3\n", ("hub", 2)),  # one without a name does not cost the others theirs
+        ("name,x,y\n2,0,1\n,2,3\n", (1, 2)),  # but a number must not be the name of another
         ("name,id,x,y\nhub,a,0,1\nshop,b,2,3\n", ("a", "b")),
     ],
 )
@@ -31,7 +32,7 @@ def test_a_column_of_names_calls_the_stops_where_there_is_no_id(text, ids):
     assert parse(text, "stops.csv").ids == ids
 
 
-@pytest.mark.parametrize("names", ["lat,lon", "lat,lng", "Latitude,Longitude", " LAT , Long "])
+@pytest.mark.parametrize("names", ["lat,lon", "lat,lng", "Latitude,Longitude", " LAT , Long ", "stop_lat,stop_lon"])
 def test_the_names_of_degrees(names):
     stops = parse(f"{names}\n52.1,4.3\n52.2,4.4\n", "stops.csv")
     assert stops.metric == "great-circle"
@@ -57,13 +58,88 @@ def test_tabs_and_every_column():
         assert getattr(stops, column).tolist() == [value, 0]
 
 
+def test_the_names_of_public_transport():
+    stops = parse("stop_id,stop_name,stop_lat,stop_lon\nA,Dam,52.37,4.89\nB,Blaak,51.92,4.48\n", "stops.txt")
+    assert stops.ids == ("A", "B")
+    assert stops.latlon.tolist() == [[52.37, 4.89], [51.92, 4.48]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "id|x|y\na|1|2,5\nb|3|4\n",
+        "id x y\na 1 2,5\n  b   3 4 \n",
+        "sep=;\r\nid;x;y\r\na;1;2,5\r\nb;3;4\r\n",
+        '"sep=|"\nid|x|y\na|1|2.5\nb|3|4\n',
+        "SEP=\t\nid\tx\ty\na\t1\t2.5\nb\t3\t4\n",
+    ],
+)
+def test_pipes_blanks_and_the_delimiter_that_excel_declares(text):
+    stops = parse(text, "stops.csv")
+    assert stops.ids == ("a", "b")
+    assert stops.xy.tolist() == [[1, 2.5], [3, 4]]
+    assert stops.where == (("line 3", "line 4") if "sep" in text.lower() else ("line 2", "line 3"))
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("id,demand\nW,\nB,2\n", ("W", "B")),
+        ("name\nW\nB\n", ("W", "B")),
+        ("Address,City\nDam 1,Amsterdam\nBlaak 2,Rotterdam\n", (1, 2)),
+    ],
+)
+def test_with_a_matrix_no_places_are_needed(text, ids):
+    stops = parse(text, "stops.csv", np.array([[0.0, 1], [2, 0]]))
+    assert (stops.ids, stops.xy, stops.latlon) == (ids, None, None)
+    assert stops.matrix.tolist() == [[0, 1], [2, 0]]
+
+
+WINDOW, SERVICE, DEMAND = "time windows are not supported", "service times are not supported", "is named 'demand'"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        *((name, WINDOW) for name in ("tw", "tw_start", "TW End", "time_window", "timeWindows", "ready", "Ready Time")),
+        *((name, WINDOW) for name in ("due", "due_date", "open", "close", "opening_hours", "earliest", "deadline")),
+        *((name, SERVICE) for name in ("service_time", "Service Time (min)", "service", "unloading-time")),
+        *((name, DEMAND) for name in ("weight", "Weight (kg)", "quantity", "qty", "load", "volume")),
+        *((name, "give it as an option") for name in ("capacity", "vehicle_capacity", "max_length", "min_prize")),
+        *((name, "all vehicles are alike") for name in ("vehicle", "vehicles", "vehicle_id", "truck")),
+        ("skills", "every vehicle serves every stop"),
+        ("pickup", "stops are delivered to"),
+    ],
+)
+def test_a_rule_that_would_be_passed_over_is_refused(name, message):
+    with pytest.raises(InputError, match=message) as caught:
+        parse(f"x,y,{name}\n1,2,\n3,4,7\n", "stops.csv")
+    assert str(caught.value).startswith("stops.csv, line 3: ")
+    parse(f"x,y,{name}\n1,2,\n3,4,0\n", "stops.csv")  # where nothing is asked for, nothing is passed over
+
+
+@pytest.mark.parametrize("name", ["notes", "time", "opened by", "phone", "loaded", "weather", "route", "closest", ""])
+def test_notes_are_left_alone(name):
+    assert parse(f"x,y,{name}\n1,2,3\n4,5,6\n", "stops.csv").ids == (1, 2)
+
+
+def test_beside_a_demand_a_weight_is_a_note():
+    assert parse("x,y,demand,weight\n1,2,,\n4,5,6,7\n", "stops.csv").demand == (0, 6)
+
+
 BROKEN = {
     "no header": ("1,2\n3,4\n", "line 1: no header"),
     "delimiters only": (";;\n;\n", "line 1: no header"),
-    "other header": ("street,city\na,b\n", "line 1: no header.*x,y"),
+    "no header, ids": ("a,1,2\nb,3,4\n", "line 1: no header"),
+    "other header": (
+        "Street,City\na,b\n",
+        "line 1: no coordinates; the columns are 'Street', 'City', and none is x,y or lat,lon .*geocoded.*--matrix",
+    ),
+    "many columns": ("a;b;c;d;e;f;g\n", "the columns are 'a', 'b', 'c', 'd', 'e', ..., and none is x,y"),
+    "XML": ('<?xml version="1.0"?><gpx><wpt lat="1" lon="2"/></gpx>', "XML .as GPX and KML are.*convert it to CSV"),
     "no stops": ("x,y\n", "a header but no stops"),
     "only x": ("x,demand\n1,2\n", "a column x but no y"),
-    "no place": ("id,demand\na,2\n", "no coordinates; name them x and y, or lat and lon"),
+    "no place": ("id,demand\na,2\n", "no coordinates; the columns are 'id', 'demand', and .*--matrix"),
     "both": ("x,y,lat,lon\n1,2,3,4\n", "both x, y and lat, lon"),
     "text": ("x,y\n1,2\n3,here\n", "line 3: y is 'here', not a number"),
     "nan": ("x,y\n1,nan\n", "line 2: y is 'nan', not a finite number"),

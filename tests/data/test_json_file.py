@@ -34,6 +34,45 @@ def test_the_depot_may_be_the_id_of_a_stop_or_a_marked_one():
     assert parse('[{"x": 1, "y": 2}, {"x": 1, "y": 2, "depot": true}]', "a.json").depot == 1
 
 
+PLACES = '[{"name": "Anna", "x": 3, "y": 4}, {"name": "Bob", "x": 1, "y": 7}]'
+
+
+@pytest.mark.parametrize(
+    ("depot", "stops", "ids"),
+    [
+        ('{"x": 0, "y": 0}', PLACES, ("depot", "Anna", "Bob")),
+        ('{"x": 0, "y": 0, "name": "hub"}', PLACES, ("hub", "Anna", "Bob")),
+        ('{"x": 0, "y": 0, "id": 9}', PLACES, (9, "Anna", "Bob")),
+        ('{"x": 0, "y": 0}', "[[3, 4], [1, 7]]", ("depot", 1, 2)),
+        ("[0, 0]", '[{"x": 3, "y": 4}, {"x": 1, "y": 7, "name": "Bob"}]', ("depot", 1, "Bob")),
+        ('{"x": 0, "y": 0}', PLACES.replace("Bob", "Anna"), ("depot", 1, 2)),
+    ],
+)
+def test_a_depot_beside_the_stops_leaves_their_names_and_numbers(depot, stops, ids):
+    read = parse(f'{{"depot": {depot}, "stops": {stops}}}', "a.json")
+    assert (read.ids, read.depot) == (ids, 0)
+    assert read.xy.tolist() == [[0, 0], [3, 4], [1, 7]]
+
+
+def test_the_depot_may_be_called_by_name_or_number():
+    for depot in ('"Bob"', '" Bob "', "2"):
+        read = parse(f'{{"depot": {depot}, "stops": {PLACES}}}', "a.json")
+        assert (read.ids, read.depot) == (("Anna", "Bob"), 1)
+    with_ids = PLACES.replace('{"name"', '{"id": 7, "name"', 1).replace('{"name"', '{"id": 8, "name"', 1)
+    for depot in ('"Bob"', "8", '"8"'):
+        read = parse(f'{{"depot": {depot}, "stops": {with_ids}}}', "a.json")
+        assert (read.ids, read.depot) == ((7, 8), 1)
+
+
+def test_a_matrix_from_elsewhere_takes_the_place_of_coordinates():
+    elsewhere = np.array([[0.0, 1], [2, 0]])
+    for text in ('{"stops": [{"id": "a"}, {"id": "b", "demand": 3}], "capacity": 4}', '{"capacity": 4, "depot": 1}'):
+        stops = parse(text, "a.json", elsewhere)
+        assert (stops.matrix is elsewhere, stops.xy, stops.capacity) == (True, None, 4)
+    own = parse('{"stops": [{"id": "a"}, {"id": "b"}], "matrix": [[0, 5], [5, 0]]}', "a.json", elsewhere)
+    assert own.matrix is elsewhere
+
+
 def test_a_matrix_with_and_without_stops():
     alone = parse('{"matrix": [[9, 1.5], [2, 9]], "depot": 2}', "a.json")
     assert alone.matrix.tolist() == [[0, 1.5], [2, 0]]  # a diagonal is never travelled
@@ -61,6 +100,16 @@ BROKEN = {
     "slip": ('[{"x": 1, "y": 2, "penalti": 3}]', "did you mean 'penalty'"),
     "same id": ('[{"id": 1, "x": 1, "y": 2}, {"id": "1", "x": 1, "y": 2}]', "stop 2: the id '1' is already used"),
     "odd id": ('[{"id": [1], "x": 1, "y": 2}]', "the id is a list"),
+    "no places": ('[{"id": "a"}]', "no coordinates; name them x and y, or lat and lon, or .*--matrix"),
+    "depot of many": (
+        '{"depot": "a", "stops": [{"name": "a", "x": 1, "y": 2}, {"name": "a", "x": 3, "y": 4}]}',
+        "the depot 'a' is not the id or name of one",
+    ),
+    "time window": ('[{"x": 1, "y": 2}, {"x": 1, "y": 2, "time_window": [1, 2]}]', "stop 2: .* time windows are not"),
+    "depot's rule": ('{"depot": {"x": 1, "y": 2, "vehicles": 3}, "stops": [[3, 4]]}', "depot: 'vehicles' is not supp"),
+    "two spellings": ('[{"lat": 1, "latitude": 50, "lon": 3}]', "stop 1: 'lat' is given twice, under two spellings"),
+    "half a character": ('[{"id": "a\\ud800", "x": 1, "y": 2}]', r"\\ud800 is half a character"),
+    "half a key": ('[{"\\uDFFF": 1, "x": 1, "y": 2}]', r"\\udfff is half a character"),
     "foreign depot": ('{"depot": "z", "stops": [{"id": "a", "x": 1, "y": 2}]}', "the depot 'z' is not the id"),
     "odd depot": ('{"depot": true, "stops": [[1, 2]]}', "'depot' is True"),
     "odd problem": ('{"problem": 3, "stops": [[1, 2]]}', "'problem' is 3"),
@@ -98,6 +147,36 @@ def test_geojson_points_with_properties():
     stops = parse(json.dumps(collection), "a.geojson")
     np.testing.assert_array_equal(stops.latlon, [[52.1, 4.3], [52.2, 4.4]])
     assert (stops.ids, stops.depot, stops.demand, stops.capacity) == (("hub", "b"), 0, (0, 2), 9)
+
+
+@pytest.mark.parametrize("depot", ["b", 12])
+def test_geojson_may_name_its_depot_and_carry_a_matrix(depot):
+    a, b = feature(1, 2, name="a"), feature(3, 4, name="b")
+    a["id"], b["id"] = 11, 12
+    collection = {"type": "FeatureCollection", "depot": depot, "matrix": [[0, 1], [2, 0]], "features": [a, b]}
+    stops = parse(json.dumps(collection), "a.geojson")
+    assert (stops.depot, stops.ids, stops.metric) == (1, (11, 12), "matrix")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("depot", "x", "the depot 'x' is not the id or name of one"),
+        ("depot", [4.3, 52.1], "give its place as a feature"),
+        ("vehicles", 3, "'vehicles' is not supported"),
+        ("time_windows", [], "time windows are not supported"),
+    ],
+)
+def test_geojson_with_a_rule_beside_the_features_is_refused(key, value, message):
+    collection = {"type": "FeatureCollection", "name": "round", key: value, "features": [feature(4.3, 52.1)]}
+    with pytest.raises(InputError, match=message):
+        parse(json.dumps(collection), "a.geojson")
+
+
+def test_a_feature_without_a_name_does_not_cost_the_others_theirs():
+    a, b = feature(1, 2, name="A"), feature(3, 4)
+    b["properties"] = None
+    assert parse(json.dumps({"type": "FeatureCollection", "features": [a, b]}), "a.geojson").ids == ("A", 2)
 
 
 def test_geojson_ids_of_features_heights_and_missing_properties():

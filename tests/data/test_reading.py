@@ -2,6 +2,7 @@
 
 import io
 import json
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -86,12 +87,63 @@ def test_folders_and_globs_are_read_in_order_of_name(tmp_path):
         read_stops(str(tmp_path / "*.vrp"))
 
 
+def test_a_matrix_serves_stops_without_places(tmp_path):
+    (tmp_path / "m.csv").write_text("0,1,2\n3,0,4\n5,6,0\n")
+    for name, text in (("a.csv", "id,demand\nW,\nB,2\nC,3\n"), ("a.json", '[{"id": "W"}, {"id": "B"}, {"id": "C"}]')):
+        (tmp_path / name).write_text(text)
+        [stops] = read_stops(tmp_path / name, matrix=tmp_path / "m.csv")
+        assert (stops.ids, stops.xy, stops.metric) == (("W", "B", "C"), None, "matrix")
+        assert stops.matrix_file == str(tmp_path / "m.csv")
+        assert to_instance(stops, capacity=None if stops.demand is None else 5).policy.xy.isfinite().all()
+    with pytest.raises(InputError, match=r"2 sets of stops, but one matrix"):
+        read_stops(str(tmp_path / "a.*"), matrix=tmp_path / "m.csv")
+
+
+LABELLED = (
+    ",A,B,C\nA,0,1,2.5\nB,3,0,4\nC,5,6,0\n",
+    "from/to;A;B;C\nA;0;1;2,5\nB;3;0;4\nC;5;6;0\n",
+    ",C,B,A\nA,2.5,1,0\nB,4,0,3\nC,0,6,5\n",  # columns in another order
+    "A,B,C\n0,1,2.5\n3,0,4\n5,6,0\n",
+    "A,0,1,2.5\nB,3,0,4\nC,5,6,0\n",
+    "  A B C\nA 0 1 2.5\nB 3 0 4\nC 5 6 0\n",
+    "\tA\tB\tC\t\nA\t0\t1\t2,5\t\nB\t3\t0\t4\t\nC\t5\t6\t0\t\n",
+)
+
+
+@pytest.mark.parametrize("text", LABELLED)
+def test_labels_of_a_matrix_are_matched_to_the_ids(text, tmp_path):
+    (tmp_path / "m.csv").write_text(text)
+    (tmp_path / "a.csv").write_text("id,x,y\nB,1,2\nC,3,4\nA,5,6\n")
+    [stops] = read_stops(tmp_path / "a.csv", matrix=tmp_path / "m.csv")
+    assert stops.matrix.tolist() == [[0, 4, 3], [6, 0, 5], [1, 2.5, 0]]
+    (tmp_path / "a.csv").write_text("x,y\n1,2\n3,4\n5,6\n")  # without ids the order counts
+    [stops] = read_stops(tmp_path / "a.csv", matrix=tmp_path / "m.csv")
+    assert stops.matrix.tolist() == [[0, 1, 2.5], [3, 0, 4], [5, 6, 0]]
+    [alone] = read_stops(None, matrix=tmp_path / "m.csv")
+    assert alone.ids == ("A", "B", "C")
+    (tmp_path / "a.csv").write_text("id,x,y\nB,1,2\nC,3,4\nD,5,6\n")
+    with pytest.raises(InputError, match=r"row 1 is labelled 'A', but stop 1 is 'B'; .* 'D' is missing"):
+        read_stops(tmp_path / "a.csv", matrix=tmp_path / "m.csv")
+
+
+def test_labels_that_are_numbers_stand_above_and_beside(tmp_path):
+    (tmp_path / "m.csv").write_text(",0,1,2\n0,0,1,2.5\n1,3,0,4\n2,5,6,0\n")
+    (tmp_path / "a.csv").write_text("x,y\n1,2\n3,4\n5,6\n")  # numbered from 1, which says nothing of these labels
+    [stops] = read_stops(tmp_path / "a.csv", matrix=tmp_path / "m.csv")
+    assert stops.matrix.tolist() == [[0, 1, 2.5], [3, 0, 4], [5, 6, 0]]
+
+
 MATRICES = (
     MATRIX,
     MATRIX.replace(",", ";"),
     MATRIX.replace(",", " \t "),
     MATRIX.replace(",", "  "),
     MATRIX.replace("\n", ",\n"),
+    MATRIX.replace(",", ";").replace(".", ","),
+    MATRIX.replace(",", "\t").replace(".", ","),
+    MATRIX.replace(",", " ").replace(".", ","),
+    MATRIX.replace(",", "|"),
+    "sep=;\n" + MATRIX.replace(",", ";").replace(".", ","),
     "[[0, 1, 2.5], [3, 0, 4], [5, 6, 0]]",
     '{"matrix": [[7, 1, 2.5], [3, 7, 4], [5, 6, 7]]}',
 )
@@ -114,6 +166,10 @@ def test_a_matrix_replaces_the_lengths_or_stands_alone(text, tmp_path):
     [
         ("0,1\n2\n", "line 2: 1 numbers; a matrix of 2 rows"),
         ("0,1\n2,x\n", "line 2: column 2 is 'x', not a number"),
+        ("x,1\n2,0\n", "line 1: column 1 is 'x', not a number"),
+        ("0,1\n2,0\n3,4\n", "line 1: 2 numbers; a matrix of 3 rows"),
+        (",A,B\nA,0,x\nB,1,0\n", "line 2: column 3 is 'x', not a number"),
+        ("<matrix/>", "XML"),
         ("0,1\n-2,0\n", "row 2, column 1 of the matrix is negative"),
         ("0,1\n2,0\n", "3 stops, but the matrix has 2 rows"),
         ("{}", "a list of lists"),
@@ -143,6 +199,34 @@ def test_nothing_to_read_is_said_so(tmp_path, monkeypatch):
         (tmp_path / "empty.csv").write_text(content)
         with pytest.raises(InputError, match="empty"):
             read_stops(tmp_path / "empty.csv")
+
+
+def test_what_is_not_text_is_named(tmp_path):
+    book = io.BytesIO()
+    with zipfile.ZipFile(book, "w") as file:
+        for name in ("docProps/app.xml", "xl/workbook.xml", "[Content_Types].xml"):
+            file.writestr(name, "<x/>")
+    sheet = io.BytesIO()
+    with zipfile.ZipFile(sheet, "w") as file:
+        file.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+    (tmp_path / "stops.csv").write_text(CSV)
+    for name in ("book.xlsx", "book", "book.csv", "book.npz"):
+        (tmp_path / name).write_bytes(book.getvalue())
+        for arguments in ((tmp_path / name,), (tmp_path / "stops.csv", tmp_path / name)):
+            with pytest.raises(InputError, match=r"an Excel workbook; save it as CSV \(UTF-8\)"):
+                read_stops(arguments[0], matrix=arguments[-1] if len(arguments) > 1 else None)
+    (tmp_path / "old.xls").write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(100))
+    (tmp_path / "cut.xlsx").write_bytes(b"PK\x03\x04cut")
+    for name in ("old.xls", "cut.xlsx"):
+        with pytest.raises(InputError, match="an Excel workbook"):
+            read_stops(tmp_path / name)
+    (tmp_path / "a.ods").write_bytes(sheet.getvalue())
+    with pytest.raises(InputError, match="an OpenDocument file; save it as CSV"):
+        read_stops(tmp_path / "a.ods")
+    for name in ("a.gpx", "a.kml", "a.txt"):
+        (tmp_path / name).write_text("\n<kml></kml>")
+        with pytest.raises(InputError, match=r"XML \(as GPX and KML are\), .* convert it to CSV or GeoJSON"):
+            read_stops(tmp_path / name)
 
 
 def test_the_size_is_limited_before_a_byte_is_read(tmp_path, monkeypatch):
@@ -238,15 +322,16 @@ def test_any_text_raises_nothing_but_input_errors_of_one_line(text, kind):
 
 
 @settings(max_examples=150, deadline=None)
-@given(damaged(MATRIX) | st.text(min_size=1))
+@given(damaged(MATRIX) | damaged(LABELLED[0]) | st.text(min_size=1))
 def test_any_matrix_raises_nothing_but_input_errors(text):
     if not text.strip():
         return
     try:
-        matrix = matrix_file.parse(text, "m")
+        lengths = matrix_file.parse(text, "m")
     except InputError:
         return
-    assert np.isfinite(matrix).all()
+    assert np.isfinite(lengths.values).all()
+    assert lengths.labels is None or len(lengths.labels) == len(lengths.values)
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -112,6 +112,15 @@ def test_a_vrp_whose_depot_is_not_first_and_whose_demands_are_in_disorder():
     assert to_sol(solution) == "Route #1: 1\nRoute #2: 2\nCost 18\n"
 
 
+@pytest.mark.parametrize("rounded", [True, False])
+@pytest.mark.parametrize("limit", ["DISTANCE : 999999", "SERVICE_TIME : 0", "DISTANCE: 1e6\nSERVICE_TIME : 0.0"])
+def test_a_limit_that_no_route_can_reach_is_none(limit, rounded):
+    stops = parse_vrp(VRP.replace("CAPACITY", f"{limit}\nCAPACITY"), "t.vrp", rounded)
+    assert to_instance(stops).problem.name == "cvrp"
+    with pytest.raises(InputError, match="line 3: DISTANCE 12 limits routes"):
+        parse_vrp(VRP.replace("CAPACITY", "DISTANCE : 12\nCAPACITY"), "t.vrp", rounded)
+
+
 def test_the_orienteering_extension():
     text = tsp("EUC_2D", "COST_LIMIT : 12", COORDINATES, "NODE_SCORE_SECTION\n1 0\n2 5\n3 7", "DEPOT_SECTION\n1\n-1")
     converted = to_instance(parse(text.replace("TYPE : TSP", "TYPE : OP"), "t.oplib"))
@@ -127,7 +136,15 @@ BROKEN = {
     "no value": ("TYPE\nNODE_COORD_SECTION\n1 2 3\n", "line 1: 'TYPE'; a value after a colon"),
     "other type": ("TYPE : HCP\nNODE_COORD_SECTION\n1 2 3\n", "TYPE 'HCP'"),
     "other lengths": (tsp("EUC_3D", COORDINATES), "EDGE_WEIGHT_TYPE 'EUC_3D'"),
-    "route limit": (tsp("EUC_2D", "DISTANCE : 200", COORDINATES), "line 4: DISTANCE limits routes"),
+    "route limit": (tsp("EUC_2D", "DISTANCE : 14.9", COORDINATES), "line 4: DISTANCE 14.9 limits routes"),
+    "service time": (tsp("EUC_2D", "SERVICE_TIME : 10", COORDINATES), "line 4: SERVICE_TIME 10 limits routes"),
+    "odd limit": (tsp("EUC_2D", "DISTANCE : far", COORDINATES), "line 4: DISTANCE is 'far', not a number"),
+    "time windows": (
+        tsp("EUC_2D", COORDINATES, "TIME_WINDOW_SECTION\n1 0 9"),
+        "line 8: 'TIME_WINDOW_SECTION' is not supported; these are: NODE_COORD",
+    ),
+    "fixed edges": (tsp("EUC_2D", COORDINATES, "FIXED_EDGES_SECTION\n1 2\n-1"), "'FIXED_EDGES_SECTION' is not supp"),
+    "demands": (tsp("EUC_2D", COORDINATES, "DEMAND_SECTION\n1 0\n2 1\n3 1"), "a file with demands must end in .vrp"),
     "words": (tsp("EUC_2D", "NODE_COORD_SECTION\n1 0 0\n2 0"), "line 6: 2 words; NODE_COORD_SECTION has 3"),
     "not a number": (tsp("EUC_2D", "NODE_COORD_SECTION\n1 0 0\n2 0 zero"), "line 6: a coordinate is 'zero'"),
     "not a node": (tsp("EUC_2D", "NODE_COORD_SECTION\n-1 0 0"), "line 5: '-1' is not the number of a node"),

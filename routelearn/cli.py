@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from importlib import import_module
 from typing import Any, NoReturn
@@ -50,6 +51,7 @@ def overview() -> str:
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run a command. Bad input is one line on standard error and exit status 2, never a traceback."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    replace_unprintable()
     if not arguments or arguments[0] in ("-h", "--help"):
         print(overview())
         sys.exit(0)
@@ -69,8 +71,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         fail(f"a solution broke a rule, which is a bug worth reporting: {error}", code=1)
     except UsageProblem as error:
         fail(f"{error.format_message()} (see routelearn {name} --help)")
-    except (typer.Abort, KeyboardInterrupt):
-        fail("interrupted", code=INTERRUPTED)
+    except (typer.Abort, KeyboardInterrupt) as error:
+        fail(str(error) or "interrupted", code=INTERRUPTED)
     except BrokenPipeError:
         sys.exit(0)
     except OSError as error:
@@ -78,6 +80,12 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     if code == INTERRUPTED:  # some versions of typer turn the keyboard's interruption into a status
         fail("interrupted", code=INTERRUPTED)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def replace_unprintable() -> None:
+    """A character that the terminal's encoding does not have is printed as ?, and never an error."""
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="replace")
 
 
 def command(name: str) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,6 +47,7 @@ class Solution(solutions.Solution):
     limits: dict[str, float] = field(default_factory=dict)  # capacity, max_length, min_prize where there are such
     layout: tuple[tuple[str | int, float, float], ...] = ()  # id and position on a drawing, by node number
     embedded: bool = False  # the layout was made from distances alone
+    interrupted: bool = False  # the search was ended before its time
 
     @property
     def objective(self) -> float:
@@ -123,7 +123,7 @@ class Solution(solutions.Solution):
         if name != "json":
             solutions.write_solution(path, self, name)
         elif to_stdout:
-            sys.stdout.write(self.to_json())
+            solutions.print_text(self.to_json())
         else:
             try:
                 Path(path).write_text(self.to_json(), encoding="utf-8")

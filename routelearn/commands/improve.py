@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from routelearn.commands.solve import check_has_depot, check_target, deliver, show_event
+from routelearn.commands.solve import OUT, PLOT, SEED, check_has_depot, check_target, deliver, show_event, show_line
 
 
 def improve(
@@ -20,14 +20,14 @@ def improve(
     max_length: float | None = typer.Option(None, help="Longest route allowed. [default: the solution's]"),
     min_prize: float | None = typer.Option(None, help="Least prize to collect. [default: the solution's]"),
     seconds: float = typer.Option(1.0, help="Time for the search."),
-    out: str | None = typer.Option(None, help="Write .json, .geojson, .csv or .sol; - prints JSON."),
-    plot: Path | None = typer.Option(None, help="Draw .png, .svg, .pdf or an interactive .html."),
+    out: str | None = typer.Option(None, help=OUT),
+    plot: str | None = typer.Option(None, help=PLOT),
     watch: bool = typer.Option(False, "--watch", help="Show the cost falling while the search runs."),
     rounded: bool | None = typer.Option(
         None, "--rounded/--no-rounded", help="Lengths of a .tsp or .vrp as these libraries round. [default: as solved]"
     ),
     threads: int | None = typer.Option(None, min=1, help="Searches at once. [default: the processors, 4 at most]"),
-    seed: int = typer.Option(0, help="Seed of the search."),
+    seed: int = typer.Option(0, help=SEED),
 ) -> None:
     """Improve a solution by local search; it never gets worse."""
     from routelearn.data import read_stops, solution_of, to_instance
@@ -41,14 +41,12 @@ def improve(
     if len(found) != 1:
         raise InputError(f"{source}: {len(found)} sets of stops for one solution; give the file of its stops")
     named = problem if problem is not None else said.get("problem")
-    limits = said.get("limits") if isinstance(said.get("limits"), dict) else {}
-    assert isinstance(limits, dict)
-    values = {"capacity": capacity, "max_length": max_length, "min_prize": min_prize}
-    for name, value in values.items():
-        if value is None and isinstance(limits.get(name), int | float):
-            values[name] = limits[name]
     if named is not None and not isinstance(named, str):
         raise InputError(f"{solution}: 'problem' must be the id of a problem")
+    values = {"capacity": capacity, "max_length": max_length, "min_prize": min_prize}
+    for name, value in said_limits(said, named or found[0].problem).items():
+        if values[name] is None:
+            values[name] = value
     converted = to_instance(found[0], named, **values)  # type: ignore[arg-type]
     check_target(out, plot, found)
     check_has_depot(out, [converted.problem])
@@ -62,11 +60,27 @@ def improve(
         raise InputError(f"{solution}: {differs}; if they were changed, name them with --stops or --matrix")
     better = solve_stops(
         found[0], problem=named, **values, seconds=seconds, seed=seed, threads=threads, given=tour, policy=False,  # type: ignore[arg-type]
-        watch=show_event if watch else None,
+        watch=show_event if watch else None, tell=show_line,
     )  # fmt: skip
     if differs is not None:  # the user measures by other stops or lengths: that is a new start, and is said
         better = replace(better, notes=(*better.notes, f"{solution}: {differs}"))
-    deliver(better, out, plot)
+    deliver(better, out, plot, solution.stem)
+
+
+def said_limits(said: dict[str, Any], problem: str | None) -> dict[str, Any]:
+    """The limits that the solution was found under, as far as the problem (None: not known yet) has such."""
+    from routelearn.data.fields import template
+    from routelearn.problems import PROBLEMS
+
+    limits = said.get("limits")
+    if not isinstance(limits, dict):
+        return {}
+    known = None if problem not in PROBLEMS else template(PROBLEMS[problem])._fields
+    return {
+        name: limits[name]
+        for name in ("capacity", "max_length", "min_prize")
+        if isinstance(limits.get(name), int | float) and (known is None or name in known)
+    }
 
 
 def sources(solution: Path, said: dict[str, Any], stops: str | None, matrix: str | None) -> tuple[str | None, Any]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import typer
 
@@ -15,46 +18,78 @@ if TYPE_CHECKING:
     from routelearn.solution import Solution
     from routelearn.solving import Event
 
-STOPS = "CSV, JSON, GeoJSON, .tsp, .vrp or .npz file; - for standard input; a folder or a 'glob*' for many files."
-LONGEST_LIST = 12  # stops of a route that the table names
+STOPS = "CSV, JSON, GeoJSON, .tsp, .vrp or .npz files; - for standard input; a folder or a 'glob*' for many files."
+OUT = "Write .json, .geojson, .csv or .sol; - prints JSON; a folder (existing, or ending in /): one .json each."
+PLOT = "Draw .png, .svg, .pdf or an interactive .html; a folder: one .html each."
+SEED = "Seed of the search. It ends by the clock, so results may differ from run to run all the same."
+LONGEST_LIST = 12  # stops of a route that the table names, and files that were left
 
 
 def solve(
-    stops: str | None = typer.Argument(None, help=STOPS),
+    stops: list[str] | None = typer.Argument(None, help=STOPS),
     matrix: Path | None = typer.Option(None, help="File of distances or times, from row to column, to count instead."),
     problem: str | None = typer.Option(None, help="Problem id. [default: inferred from the fields]"),
     capacity: str | None = typer.Option(None, help="Capacity of a vehicle."),
     max_length: float | None = typer.Option(None, help="Longest route allowed (km for lat, lon)."),
     min_prize: float | None = typer.Option(None, help="Least prize to collect."),
     seconds: float = typer.Option(1.0, help="Time for each file; 0: one construction, no search."),
-    out: str | None = typer.Option(None, help="Write .json, .geojson, .csv or .sol; - prints JSON; a folder for many."),
-    plot: Path | None = typer.Option(None, help="Draw .png, .svg, .pdf or an interactive .html; a folder for many."),
+    out: str | None = typer.Option(None, help=OUT),
+    plot: str | None = typer.Option(None, help=PLOT),
     watch: bool = typer.Option(False, "--watch", help="Show the cost falling while the search runs."),
     policy: bool = typer.Option(True, help="Let the trained policy take part; without it, search alone."),
     model: str | None = typer.Option(None, help="Model file, or the name of a shipped one. [default: the fitting one]"),
     rounded: bool = typer.Option(True, help="Lengths of a .tsp or .vrp rounded as these libraries define."),
     threads: int | None = typer.Option(None, min=1, help="Searches at once. [default: the processors, 4 at most]"),
-    seed: int = typer.Option(0, help="Seed of the search."),
+    seed: int = typer.Option(0, help=SEED),
 ) -> None:
     """Find a good route for your own stops, in the time you give: `routelearn solve stops.csv --seconds 1`."""
-    from routelearn.data import read_stops, to_instance
+    from routelearn.data import to_instance
     from routelearn.solving import solve_stops
 
-    found = read_stops(stops, matrix=matrix, rounded=rounded)
+    found = read_all(stops or [], matrix, rounded)
     check_target(out, plot, found)
-    if len(found) > 1 or str(out).lower().endswith(".sol"):  # what is wrong with one is told before the first is solved
+    if len(found) > 1 or is_file(out, ".sol"):  # what is wrong with one is told before the first is solved
         problems = [to_instance(one, problem, capacity, max_length, min_prize).problem for one in found]
         check_has_depot(out, problems)
-    names = answer_names([one.source for one in found]) if len(found) > 1 else [None]
-    for one, name in zip(found, names, strict=True):
-        solution = solve_stops(
-            one, problem=problem, capacity=capacity, max_length=max_length, min_prize=min_prize, seconds=seconds,
-            seed=seed, policy=policy, model=model, threads=threads, watch=show_event if watch else None,
-        )  # fmt: skip
-        deliver(solution, out, plot, name)
+    names = answer_names([one.source for one in found])
+    done = 0
+    try:
+        for one, name in zip(found, names, strict=True):
+            solution = solve_stops(
+                one, problem=problem, capacity=capacity, max_length=max_length, min_prize=min_prize, seconds=seconds,
+                seed=seed, policy=policy, model=model, threads=threads, watch=show_event if watch else None,
+                tell=show_line,
+            )  # fmt: skip
+            heard = deliver(solution, out, plot, name, brief=len(found) > 1)
+            done += 1
+            if not heard:
+                return
+            if solution.interrupted and done < len(found):
+                raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        if len(found) == 1:
+            raise
+        raise typer.Abort(f"interrupted; not solved: {listed([one.source for one in found[done:]])}") from None
 
 
-def check_target(out: str | None, plot: Path | None, found: Sequence[Stops]) -> None:
+def read_all(paths: Sequence[str], matrix: Path | None, rounded: bool) -> list[Stops]:
+    """The stops of all files that are named: a shell puts the files that match in the place of `*.csv`."""
+    from routelearn.data import read_stops
+    from routelearn.errors import InputError
+
+    if len(paths) < 2:
+        return read_stops(paths[0] if paths else None, matrix=matrix, rounded=rounded)
+    if matrix is not None:
+        raise InputError(f"{len(paths)} files of stops, but one matrix; give one file of stops")
+    return [one for path in paths for one in read_stops(path, rounded=rounded)]
+
+
+def listed(names: Sequence[object]) -> str:
+    """The first names of a list that may be long."""
+    return ", ".join(map(str, names[:LONGEST_LIST])) + (" ..." if len(names) > LONGEST_LIST else "")
+
+
+def check_target(out: str | None, plot: str | None, found: Sequence[Stops]) -> None:
     """What cannot be written is told before the search, not after it."""
     from routelearn.data.solutions import WRITERS
     from routelearn.errors import InputError
@@ -62,26 +97,37 @@ def check_target(out: str | None, plot: Path | None, found: Sequence[Stops]) -> 
 
     count = len(found)
     for name, path, choices in (
-        ("--out", None if out in (None, "-") else out, tuple(f".{kind}" for kind in WRITERS)),
-        ("--plot", None if plot is None else str(plot), PICTURES),
+        ("--out", None if out == "-" else out, tuple(f".{kind}" for kind in WRITERS)),
+        ("--plot", plot, PICTURES),
     ):
         if path is None:
             continue
-        suffix = Path(path).suffix.lower()
-        if count > 1 and suffix:
-            raise InputError(f"{name} {path}: {count} sets of stops need a folder, not a file")
-        if count == 1 and suffix not in choices:
-            raise InputError(f"{name} {path}: the file must end in {', '.join(choices)}")
-        if suffix == ".geojson" and found[0].latlon is None:
+        if not path.strip():
+            raise InputError(f"{name}: the name is empty; give a file that ends in {', '.join(choices)}, or a folder")
+        suffix, folder = Path(path).suffix.lower(), is_folder(path) or (count > 1 and not Path(path).suffix)
+        if not folder and count > 1:
+            raise InputError(f"{name} {path}: {count} sets of stops need a folder, not a file; end its name in /")
+        if not folder and suffix not in choices:
+            raise InputError(f"{name} {path}: the file must end in {', '.join(choices)}, the name of a folder in /")
+        if not folder and suffix == ".geojson" and found[0].latlon is None:
             raise InputError(f"{name} {path}: {found[0].source} has no lat and lon; choose .json or .csv")
-        try_writing(f"{name} {path}", Path(path), folder=count > 1)
+        try_writing(f"{name} {path}", Path(path), folder=folder)
+
+
+def is_folder(path: str) -> bool:
+    """Whether this is a folder, or is written as one."""
+    return path.endswith(("/", os.sep)) or os.path.isdir(path)
+
+
+def is_file(path: str | None, suffix: str) -> bool:
+    return path is not None and path.lower().endswith(suffix) and not is_folder(path)
 
 
 def check_has_depot(out: str | None, problems: Sequence[Problem]) -> None:
     """As `check_target`, once the problem is known."""
     from routelearn.errors import InputError
 
-    if str(out).lower().endswith(".sol") and not all(problem.has_depot for problem in problems):
+    if is_file(out, ".sol") and not all(problem.has_depot for problem in problems):
         raise InputError(f"--out {out}: a .sol holds routes from a depot, not a tour without one; choose .json or .csv")
 
 
@@ -95,8 +141,6 @@ def try_writing(what: str, path: Path, *, folder: bool) -> None:
         if folder:
             path.mkdir(parents=True, exist_ok=True)
             tempfile.TemporaryFile(dir=path).close()
-        elif path.is_dir():
-            raise InputError(f"{what}: is a folder; the name of a file is needed")
         elif not path.parent.is_dir():
             raise InputError(f"{what}: there is no folder {path.parent}")
         elif not path.exists():
@@ -110,7 +154,6 @@ def try_writing(what: str, path: Path, *, folder: bool) -> None:
 
 def answer_names(sources: Sequence[str]) -> list[str]:
     """A name for the answer to each file: the file's, with the folders that tell it apart where another has it too."""
-    import os
     from collections import Counter
 
     def plain(path: str) -> str:
@@ -137,17 +180,51 @@ def answer_names(sources: Sequence[str]) -> list[str]:
     return names
 
 
-def deliver(solution: Solution, out: str | None, plot: Path | None, name: str | None = None) -> None:
-    """Show the solution and write what was asked for; `name`: of the answer among many, in a folder."""
-    report(solution, brief=name is not None, to_stderr=out == "-")
-    if out is not None:
-        solution.write(out if name is None or out == "-" else Path(out) / f"{name}.json")
-    if plot is not None:
-        solution.plot(plot if name is None else plot / f"{name}.html")
+def deliver(solution: Solution, out: str | None, plot: str | None, name: str, *, brief: bool = False) -> bool:
+    """Write what was asked for, then show the solution; `name`: of the answer in a folder.
+
+    What fails takes nothing else with it. False if there are no files, and whoever read what is printed has gone.
+    """
+    try:
+        if out == "-":
+            heard = printed(sys.stdout, lambda: solution.write("-"))
+        elif out is not None:
+            solution.write(inside(out, f"{name}.json"))
+    finally:
+        try:
+            if plot is not None:
+                solution.plot(inside(plot, f"{name}.html"))
+        finally:
+            stream = sys.stderr if out == "-" else sys.stdout
+            shown = printed(stream, lambda: report(solution, brief=brief, to_stderr=out == "-"))
+    return plot is not None or (shown if out is None else out != "-" or heard)
+
+
+def printed(stream: TextIO, show: Callable[[], None]) -> bool:
+    """Whether anyone reads on. When a reader has gone, as that of `| head -1`, all that follows goes nowhere."""
+    try:
+        show()
+        stream.flush()
+    except BrokenPipeError:
+        with suppress(OSError, ValueError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
+        return False
+    return True
+
+
+def inside(path: str, name: str) -> str | Path:
+    """The file itself, or the one of that name in the folder."""
+    return Path(path) / name if is_folder(path) else path
 
 
 def show_event(event: Event) -> None:
-    typer.echo(f"{event.seconds:8.3f} s  {event.cost:14.6g}  {event.by}", err=True)
+    show_line(f"{event.seconds:8.3f} s  {event.cost:14.6g}  {event.by}")
+
+
+def show_line(line: str) -> None:
+    printed(sys.stderr, lambda: typer.echo(line, err=True))
 
 
 def report(solution: Solution, *, brief: bool = False, to_stderr: bool = False) -> None:
@@ -158,7 +235,11 @@ def report(solution: Solution, *, brief: bool = False, to_stderr: bool = False) 
 
     from routelearn.plots.routes import caption
 
-    console = Console(stderr=to_stderr, highlight=False)
+    class Terminal(Console):
+        def on_broken_pipe(self) -> None:  # instead of ending the program
+            raise BrokenPipeError
+
+    console = Terminal(stderr=to_stderr, highlight=False)
     title = f"[bold]{escape(caption(solution))}[/bold]  ({escape(solution.source)}, {solution.seconds:.2f} s)"
     console.print(title, soft_wrap=True)
     if brief:
@@ -181,10 +262,7 @@ def report(solution: Solution, *, brief: bool = False, to_stderr: bool = False) 
         table.add_row(str(i + 1), str(len(route)), *load, f"{solution.lengths[i]:,.6g}", order)
     console.print(table)
     if solution.unvisited and solution.depot is not None:
-        left = ", ".join(map(str, solution.unvisited[:LONGEST_LIST]))
-        console.print(
-            f"left out: {escape(left)}{' ...' if len(solution.unvisited) > LONGEST_LIST else ''}", soft_wrap=True
-        )
+        console.print(f"left out: {escape(listed(solution.unvisited))}", soft_wrap=True)
     console.print(contributions(solution), soft_wrap=True)
     for note in solution.notes:
         console.print(escape(note), soft_wrap=True)

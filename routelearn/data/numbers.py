@@ -6,6 +6,8 @@ import re
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from routelearn.errors import InputError
 
 LARGEST = 1e15  # sums and squares of such numbers stay exact enough in double precision
@@ -31,8 +33,38 @@ def _hint(text: str) -> str:
     return "; write it with a decimal point and nothing between thousands, as 1000.5" if grouped else ""
 
 
+def from_torch(values: Any) -> Any:
+    """A tensor as numpy's array, of the same precision where numpy has it; anything else as it is."""
+    if not hasattr(values, "detach"):
+        return values
+    tensor = values.detach().cpu()
+    try:
+        return tensor.numpy()
+    except TypeError:
+        return tensor.double().numpy()
+
+
+def plain(raw: Any) -> Any:
+    """A number of numpy, or an array or tensor without axes, as Python's own; anything else as it is.
+
+    One of less than double precision is the decimal that was meant: a single 0.3 is 0.3, not 0.30000001192.
+    """
+    if getattr(raw, "shape", None) == ():
+        raw = np.asarray(from_torch(raw))[()]
+    if isinstance(raw, np.integer):
+        return int(raw)
+    if not isinstance(raw, np.floating):
+        return raw
+    value, kind = float(raw), np.finfo(raw.dtype)
+    if kind.bits >= 64 or not np.isfinite(value) or value.is_integer():
+        return value
+    short = float(f"{value:.{kind.precision}g}")
+    return short if abs(short - value) <= float(kind.eps) * abs(value) else float(str(raw))
+
+
 def real(raw: Any, where: str, what: str) -> float:
     """`raw` (text or a number) as a float; `where` and `what` begin the message if it is none."""
+    raw = plain(raw)
     if isinstance(raw, str):
         text = raw.strip()
         if not _DECIMAL.fullmatch(text) or len(text) > _LONGEST:
@@ -53,6 +85,7 @@ def real(raw: Any, where: str, what: str) -> float:
 
 def exact(raw: Any, where: str, what: str) -> Fraction:
     """As `real`, but exactly the decimal that was written (a float: the decimal it prints as)."""
+    raw = plain(raw)
     value = real(raw, where, what)
     if value == 0.0:
         return Fraction(0)

@@ -230,6 +230,17 @@ WRITERS: dict[str, Callable[[Solution], str]] = {
 }
 
 
+def print_text(text: str) -> None:
+    """To standard output as UTF-8, whatever the terminal's encoding: what reads it is a program."""
+    binary = getattr(sys.stdout, "buffer", None)
+    if binary is None:  # a notebook's
+        sys.stdout.write(text)
+    else:
+        sys.stdout.flush()
+        binary.write(text.encode())
+    sys.stdout.flush()
+
+
 def write_solution(path: str | Path, solution: Solution, kind: str | None = None) -> None:
     """Write in the format `kind`, or the one the suffix names; `-` is standard output (JSON unless told)."""
     to_stdout = str(path) == STDIN
@@ -238,7 +249,7 @@ def write_solution(path: str | Path, solution: Solution, kind: str | None = None
         raise InputError(f"{path}: unknown format {name!r} of a solution; the choices are {', '.join(WRITERS)}")
     text = WRITERS[name](solution)
     if to_stdout:
-        sys.stdout.write(text)
+        print_text(text)
         return
     try:
         Path(path).write_text(text, encoding="utf-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -29,12 +30,14 @@ def plan(
     seconds: float = 0.05,
     seed: int = 0,
     ahead: Sequence[int] = (),
+    stop: Event | None = None,
 ) -> list[int]:
     """The nodes to visit next, in order, on the way from `start` to the depot (PCTSP, SPCTSP; batch axis 1).
 
     Least length plus penalties of what is left out, with at least `required` of expected prize still to come (all
     open nodes if they bring less). `visited` [N] marks what is out of reach now; real prizes are never read. `ahead` is
-    an earlier plan to go on from. The `seconds` of search follow a first plan, which is made in any case.
+    an earlier plan to go on from. The `seconds` of search follow a first plan, which is made in any case; they end
+    early when `stop` is set.
     """
     x = x.public()
     open_nodes = np.flatnonzero(~visited.numpy())
@@ -64,11 +67,11 @@ def plan(
     else:
         engine.start()
     begun, settled = time.perf_counter(), False
-    while not settled and time.perf_counter() - begun < seconds:
+    while not settled and time.perf_counter() - begun < seconds and not (stop is not None and stop.is_set()):
         settled = engine.descend(DESCENT_WORK)
     engine.return_to_best()
     work, now = 1, time.perf_counter()
-    while now - begun < seconds:
+    while now - begun < seconds and not (stop is not None and stop.is_set()):
         engine.explore((now - begun) / seconds, work)
         then, now = now, time.perf_counter()
         work = max(1, int(work * min(SLICE, begun + seconds - now) / max(now - then, 1e-9)))

@@ -15,10 +15,11 @@ from routelearn.data.stops import Stops
 from routelearn.errors import InputError
 from routelearn.model_file import Model
 from routelearn.solution import Solution, make_solution
-from routelearn.solving.anytime import anytime, one_torch_thread
+from routelearn.solving.anytime import anytime, in_threads, one_torch_thread
 from routelearn.solving.arguments import effort, stops_of
 from routelearn.solving.board import Board, Event, Watch
 from routelearn.solving.guide import Guide
+from routelearn.solving.loading import Tell, load_search
 from routelearn.solving.many import solve_many, solve_many_stops
 from routelearn.solving.models import find_model
 from routelearn.solving.online import policy_travels_better, travel
@@ -70,6 +71,7 @@ def solve(
     to column. `demand`, `prize` and `penalty` are [N] with 0 for the depot, which is row 0 unless `depot` names
     another. The problem follows from what is given (docs/formats.md) or is named. `policy=False` searches from a
     constructive heuristic; `model` is a model file instead of the shipped one. `watch` hears of every new best.
+    The search ends by the clock, so equal seeds may give different solutions, but for 0 seconds.
     """
     stops = stops_of(
         coords=coords, latlon=latlon, matrix=matrix, demand=demand, prize=prize, penalty=penalty,
@@ -95,8 +97,12 @@ def solve_stops(
     threads: int | None = None,
     watch: Watch | None = None,
     given: Tensor | None = None,
+    tell: Tell | None = None,
 ) -> Solution:
-    """As `solve`, for stops that a reader made. `given` [1, 1, T] is a solution to improve."""
+    """As `solve`, for stops that a reader made. `given` [1, 1, T] is a solution to improve.
+
+    `tell` hears why nothing happens yet, one line each; by default a terminal's standard error does.
+    """
     began = time.perf_counter()
     seconds, seed, threads = effort(seconds, seed, threads)
     converted = to_instance(stops, problem, capacity, max_length, min_prize)
@@ -106,9 +112,7 @@ def solve_stops(
     loading = time.perf_counter()
     found, notes = find_model(converted.problem, nodes, policy, model)
     if seconds > 0:
-        from routelearn.improve.search import load_kernels
-
-        load_kernels(converted.problem)
+        load_search([converted.problem], tell)
     loaded = time.perf_counter() - loading
     began += loaded  # start-up is not part of the search's time
     if loaded > LONG_LOADING:
@@ -117,8 +121,10 @@ def solve_stops(
     board.began = began
     search(converted, board, seconds=seconds, model=found, given=given, seed=seed, threads=threads)
     assert board.tour is not None
+    if interrupted := board.stop.is_set():
+        notes = (*notes, f"interrupted after {time.perf_counter() - began:.1f} of {seconds:g} s")
     solution = make_solution(converted, stops, board.tour[0, 0], seconds=0.0, events=tuple(board.events), notes=notes)
-    return replace(solution, seconds=time.perf_counter() - began)
+    return replace(solution, seconds=time.perf_counter() - began, interrupted=interrupted)
 
 
 def search(
@@ -131,21 +137,27 @@ def search(
     seed: int = 0,
     threads: int | None = None,
 ) -> None:
-    """Leave the best solution found in `seconds` on the board."""
+    """Leave the best solution found in `seconds` on the board. An interrupt (or `board.stop`) ends the search early."""
     problem, x = converted.problem, converted.referee
     guide = None if model is None else Guide(problem, model, converted.policy, x)
     if given is not None:
         board.submit(given, float(problem.cost(x, given)), "given")
     if problem.reveals_on_visit and seconds > 0:
         end = board.began + seconds - reserve(x)
-        with one_torch_thread():
-            better = guide is not None and policy_travels_better(problem, x, guide, seconds=seconds, seed=seed)
+
+        def journey() -> None:
+            stop = board.stop
+            better = guide is not None and policy_travels_better(
+                problem, x, guide, seconds=seconds, seed=seed, stop=stop
+            )
             built = guide.greedy(end) if guide is not None and better else None
-        if built is not None:
-            board.submit(*built, "policy")
-        else:
-            tour = travel(problem, x, deadline=end, seed=seed)
-            board.submit(tour, float(problem.cost(x, tour)), "search")
+            if built is not None:
+                board.submit(*built, "policy")
+            else:
+                tour = travel(problem, x, deadline=end, seed=seed, stop=stop)
+                board.submit(tour, float(problem.cost(x, tour)), "search")
+
+        in_threads(board, [journey])
     elif seconds > 0:
         deadline = board.began + seconds - reserve(x)
         anytime(problem, x, board, deadline=deadline, guide=guide, given=given, seed=seed, threads=threads)

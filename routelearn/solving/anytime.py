@@ -9,7 +9,7 @@ from there; where that finds nothing, it is tried ever more rarely.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -70,21 +70,34 @@ def anytime(
     searches = [first] + [
         Search(problem, x, seed * MOST_THREADS + i, horizon=horizon, graph=first.graph) for i in range(1, threads)
     ]
-    with one_torch_thread(), ThreadPoolExecutor(threads) as pool:
-        workers = [
-            Worker(search, board, deadline, guide if i == 0 else None, given, threads == 1)
-            for i, search in enumerate(searches)
-        ]
-        running = {pool.submit(worker.work) for worker in workers}
+    workers = [
+        Worker(search, board, deadline, guide if i == 0 else None, given, threads == 1)
+        for i, search in enumerate(searches)
+    ]
+    in_threads(board, [worker.work for worker in workers])
+
+
+def in_threads(board: Board, works: Sequence[Callable[[], None]]) -> None:
+    """Run all of them at once. An interrupt sets `board.stop`, upon which they finish soon; so does an error in one.
+
+    The interrupt is passed on only if they leave nothing on the board.
+    """
+    interrupt: KeyboardInterrupt | None = None
+    with one_torch_thread(), ThreadPoolExecutor(len(works)) as pool:
         try:
+            running = {pool.submit(work) for work in works}
             while running:  # with a pause, because a thread that waits for ever hears no interrupt
                 done, running = wait(running, timeout=0.2, return_when=FIRST_COMPLETED)
                 for future in done:
                     future.result()
-        except BaseException as error:
+        except KeyboardInterrupt as error:
             board.stop.set()
-            if not isinstance(error, KeyboardInterrupt) or board.tour is None:
-                raise
+            interrupt = error
+        except BaseException:
+            board.stop.set()
+            raise
+    if interrupt is not None and board.tour is None:
+        raise interrupt
 
 
 class Worker:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from routelearn.data.numbers import LARGEST, SMALLEST, exact, shown
+from routelearn.data.numbers import LARGEST, SMALLEST, exact, from_torch, plain, shown
 from routelearn.data.records import check_degrees
 from routelearn.data.stops import Stops, checked_matrix
 from routelearn.errors import InputError
@@ -20,6 +20,7 @@ LARGEST_SEED, MOST_THREADS = 2**32 - 1, 1024
 
 def effort(seconds: Any, seed: Any, threads: Any) -> tuple[float, int, int | None]:
     """The three as plain numbers; a time, seed or number of threads that no search can use is refused."""
+    seconds, seed, threads = plain(seconds), plain(seed), plain(threads)
     if not (_is(seconds, numbers.Real) and 0 <= seconds <= LONGEST):
         raise InputError(f"seconds is {shown(seconds)}; a number from 0 to {LONGEST} is needed")
     if not (_is(seed, numbers.Integral) and 0 <= seed <= LARGEST_SEED):
@@ -78,10 +79,8 @@ def stops_of(
 
 def _floats(values: Any, name: str, source: str) -> np.ndarray:
     """A copy in double precision of anything that looks like an array of numbers (a tensor, lists, a frame)."""
-    if hasattr(values, "detach"):
-        values = values.detach().cpu().numpy()
     try:
-        array = np.array(values)
+        array = np.array(from_torch(values))
         if array.dtype.kind not in "iuf":
             raise TypeError
         array = array.astype(np.float64)
@@ -117,7 +116,7 @@ def _exact(values: Any, count: int, source: str) -> tuple[Fraction, ...] | None:
     """Demands as the decimals they print as: 0.1 is a tenth."""
     if values is None:
         return None
-    array = _column(values, "demand", count, source)
+    array = _column(_decimal(values), "demand", count, source)
     assert array is not None
     return tuple(
         Fraction(int(value)) if value == int(value) else exact(float(value), f"{source}, row {i}", "demand")
@@ -125,9 +124,24 @@ def _exact(values: Any, count: int, source: str) -> tuple[Fraction, ...] | None:
     )
 
 
+def _decimal(values: Any) -> Any:
+    """Numbers of less than double precision as the decimals that were meant; anything else as it is."""
+    values = from_torch(values)
+    kind = getattr(values, "dtype", None)
+    coarse = isinstance(kind, np.dtype) and kind.kind == "f" and kind.itemsize < 8
+    if not (coarse or isinstance(values, list | tuple)):
+        return values
+    try:
+        return [plain(value) for value in values]
+    except TypeError:  # a number where a row of them is needed, which is told elsewhere
+        return values
+
+
 def _names(ids: Sequence[str | int] | None, count: int, source: str) -> tuple[str | int, ...]:
     if ids is None:
         return tuple(range(count))
+    if not isinstance(ids, Iterable):
+        raise InputError(f"{source}: ids is {shown(ids)}; a list with one entry a stop is needed")
     names = tuple(name.item() if isinstance(name, np.generic) else name for name in ids)
     if len(names) != count:
         raise InputError(f"{source}: {len(names)} ids for {count} stops")
@@ -140,6 +154,7 @@ def _names(ids: Sequence[str | int] | None, count: int, source: str) -> tuple[st
 def _depot(depot: int | None, count: int, source: str) -> int | None:
     if depot is None:
         return None
-    if isinstance(depot, bool) or not isinstance(depot, int | np.integer) or not 0 <= depot < count:
+    depot = plain(depot)
+    if isinstance(depot, bool) or not isinstance(depot, int) or not 0 <= depot < count:
         raise InputError(f"{source}: depot is {depot!r}; the row of a stop, 0 to {count - 1}, is needed")
-    return int(depot)
+    return depot

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from routelearn.compiling import best_device
 from routelearn.data.convert import Converted, to_instance
+from routelearn.data.numbers import from_torch, shown
 from routelearn.data.stops import Stops
 from routelearn.decode import decode
 from routelearn.errors import Infeasible, InputError
@@ -23,6 +24,7 @@ from routelearn.solution import Solution, make_solution
 from routelearn.solving.anytime import one_torch_thread
 from routelearn.solving.arguments import effort, stops_of
 from routelearn.solving.board import Board
+from routelearn.solving.loading import load_search
 from routelearn.solving.models import find_model
 from routelearn.solving.online import travel
 from routelearn.solving.start import construct
@@ -45,6 +47,8 @@ def solve_many(
     real_prize: Any = None,
     max_length: Any = None,
     min_prize: Any = None,
+    ids: Any = None,
+    depot: Any = None,
     problem: str | None = None,
     seconds: float | None = None,
     seed: int = 0,
@@ -55,14 +59,15 @@ def solve_many(
 ) -> list[Solution]:
     """A solution for every instance: arguments as for `solve`, each with one entry an instance ([B, N, 2], or a list).
 
-    Sizes may differ; limits may be one number for all. `seconds` is for all of them together; without it every
-    solution of the policy (or of a heuristic) is taken to its local optimum. The policy runs on a GPU if there is one.
+    Sizes may differ; limits and `depot` may be one number for all. `seconds` is for all of them together; without it
+    every solution of the policy (or of a heuristic) is taken to its local optimum. The policy runs on a GPU if there is
+    one.
     """
     began = time.perf_counter()
     effort(0 if seconds is None else seconds, seed, threads)  # before any of them is used
     columns = {
         "coords": coords, "latlon": latlon, "matrix": matrix, "demand": demand, "prize": prize, "penalty": penalty,
-        "real_prize": real_prize,
+        "real_prize": real_prize, "ids": ids,
     }  # fmt: skip
     given = {name: value for name, value in columns.items() if value is not None}
     if not given:
@@ -74,8 +79,12 @@ def solve_many(
         raise InputError(f"{odd} has {counts[odd]} entries, but there are {batch} instances")
     if batch == 0:
         return []
+    for row, names in enumerate([] if ids is None else ids):
+        if isinstance(names, str):  # whose letters would be taken for ids
+            raise InputError(f"instance {row}: ids is {shown(names)}; a list with one entry a stop is needed")
+    depots = _per_instance(depot, batch, "depot")
     stops = [
-        stops_of(source=f"instance {row}", **{name: value[row] for name, value in given.items()})
+        stops_of(source=f"instance {row}", depot=depots[row], **{name: value[row] for name, value in given.items()})
         for row in range(batch)
     ]
     if seconds is not None and seconds > 0:  # reading the arguments is part of the time
@@ -110,7 +119,8 @@ def solve_many_stops(
     for row, one in enumerate(converted):
         groups.setdefault((one.problem.name, one.referee.xy.shape[1], one.referee.distances is None), []).append(row)
     loading = time.perf_counter()
-    load_kernels(converted, seconds)
+    if seconds != 0:
+        load_search({one.problem.name: one.problem for one in converted}.values())
     tail = TAIL * (loading - began)
     began += time.perf_counter() - loading
     solved: dict[int, Solution] = {}
@@ -137,15 +147,6 @@ def solve_many_stops(
     return [solved[row] for row in range(len(stops))]
 
 
-def load_kernels(converted: Sequence[Converted], seconds: float | None) -> None:
-    if seconds == 0:
-        return
-    from routelearn.improve.search import load_kernels as load
-
-    for problem in {one.problem.name: one.problem for one in converted}.values():
-        load(problem)
-
-
 def _length(value: Any, name: str) -> int:
     try:
         return len(value)
@@ -159,11 +160,9 @@ def _limits(capacity: Any, max_length: Any, min_prize: Any) -> tuple[tuple[Any, 
 
 def _per_instance(value: Any, count: int, name: str) -> list[Any]:
     """One limit for each instance: the number given for all, or the numbers given."""
-    if value is None or isinstance(value, int | float | str):
+    if value is None or isinstance(value, int | float | str) or getattr(value, "shape", None) == ():
         return [value] * count
-    values = value.tolist() if hasattr(value, "tolist") else list(value)
-    if not isinstance(values, list):
-        return [values] * count
+    values = list(from_torch(value))
     if len(values) != count:
         raise InputError(f"{name} has {len(values)} entries, but there are {count} instances")
     return values

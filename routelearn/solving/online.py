@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from threading import Event
 from typing import Any
 
 import torch
@@ -22,13 +23,21 @@ SET_UP = 2e-8  # seconds for each pair of nodes that the first plan needs; the n
 SEARCH = 2  # a planning searches at least as long as it takes to set up
 
 
-def travel(problem: Problem, x: Any, *, deadline: float, seed: int = 0, planned: Sequence[int] | None = None) -> Tensor:
+def travel(
+    problem: Problem,
+    x: Any,
+    *,
+    deadline: float,
+    seed: int = 0,
+    planned: Sequence[int] | None = None,
+    stop: Event | None = None,
+) -> Tensor:
     """The tour [1, 1, T] of an instance with batch axis 1: the first visits of each plan, then a new plan.
 
     Appendix F's re-optimisation, as often as the time allows: after every visit if it can, and as a plan made once
     if it must. The real prize of a node is read when it is visited and never before. When the time is up and the
     plan has not brought enough, the rest is chosen by expected prize over way. `planned` is a first plan, which then
-    need not be made.
+    need not be made. Once `stop` is set the time is up.
     """
     public, nodes = x.public(), x.xy.shape[1]
     earned = x.earned()[0].tolist()
@@ -40,7 +49,7 @@ def travel(problem: Problem, x: Any, *, deadline: float, seed: int = 0, planned:
     set_up, until_next = max(LEAST, SET_UP * nodes**2), 0
     while len(tour) < nodes:
         now = time.perf_counter()
-        left = deadline - now
+        left = 0.0 if stop is not None and stop.is_set() else deadline - now
         if must_plan or (left > set_up + LEAST and (until_next <= 0 or not ahead)):
             from routelearn.improve import plan  # compiled code: only where there is time to use it
 
@@ -49,7 +58,7 @@ def travel(problem: Problem, x: Any, *, deadline: float, seed: int = 0, planned:
             until_next = math.ceil(visits / plannings)
             seconds = max(LEAST if left > 0 else 0.0, left / plannings - set_up)
             ahead = plan(
-                problem, public, tour[-1], visited, max(owed, 0.0), seconds=seconds, seed=seed, ahead=ahead
+                problem, public, tour[-1], visited, max(owed, 0.0), seconds=seconds, seed=seed, ahead=ahead, stop=stop
             )  # fmt: skip
             must_plan = False
             set_up = max(LEAST, time.perf_counter() - now - seconds)
@@ -65,7 +74,9 @@ def travel(problem: Problem, x: Any, *, deadline: float, seed: int = 0, planned:
     return torch.tensor([*tour[1:], 0])[None, None]
 
 
-def policy_travels_better(problem: Problem, x: Any, guide: Guide, *, seconds: float, seed: int = 0) -> bool:
+def policy_travels_better(
+    problem: Problem, x: Any, guide: Guide, *, seconds: float, seed: int = 0, stop: Event | None = None
+) -> bool:
     """Whether the policy's greedy journeys cost less than planned ones, on average over imagined real prizes.
 
     What a visit will really bring is unknown, so both travel through worlds drawn from the public expectation: uniform
@@ -83,9 +94,9 @@ def policy_travels_better(problem: Problem, x: Any, guide: Guide, *, seconds: fl
     ahead = 0.0
     for row, factor in enumerate(factors):
         world, now = x._replace(real_prize=x.prize * factor), time.perf_counter()
-        if now > end:
+        if now > end or (stop is not None and stop.is_set()):
             break
-        tour = travel(problem, world, deadline=now + (end - now) / (count - row), seed=seed)
+        tour = travel(problem, world, deadline=now + (end - now) / (count - row), seed=seed, stop=stop)
         ahead += float(problem.cost(world, tour)) - float(problem.cost(world, tours[row : row + 1]))
     return ahead > 0
 

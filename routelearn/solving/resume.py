@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 from pathlib import Path
@@ -13,8 +11,10 @@ import torch
 from torch import Tensor
 
 from routelearn.data.convert import Converted
+from routelearn.data.csv_file import DELIMITERS, rows_of
 from routelearn.data.files import read_text
 from routelearn.data.numbers import shown
+from routelearn.data.records import canonical
 from routelearn.data.solutions import Solution
 from routelearn.errors import Infeasible, InputError
 from routelearn.solving.strict import check_strictly
@@ -22,8 +22,12 @@ from routelearn.solving.strict import check_strictly
 _WHOLE = re.compile(r"\s*\d{1,9}\s*", re.ASCII)
 _COST = re.compile(r"\s*Cost\s*:?\s*(\d+(?:\.\d+)?)\s*", re.IGNORECASE)
 _ROUTE = re.compile(r"\s*Route\s*#?\s*\d+\s*:\s*(.*)", re.IGNORECASE)
+# How the problems word a broken rule: node numbers, steps of the tour, and amounts in whole units.
+_NODE, _STEP = re.compile(r"\bnode (\d+)\b"), re.compile(r"\bat step (\d+)\b")
+_AMOUNT = re.compile(r"\b(loads|the capacity is|is still owed) (\d+)\b")
 
 Names = list[list[str]]
+COLUMNS = {"route", "position", "id"}  # of a solution as CSV
 SAME = 1e-6  # relative: a cost that was rounded when it was written is still the same cost
 
 
@@ -58,21 +62,25 @@ def _json(text: str, source: str) -> tuple[Names, dict[str, Any]]:
 
 
 def _csv(text: str, source: str) -> Names:
-    rows = csv.DictReader(io.StringIO(text))
-    if not {"route", "position", "id"} <= set(rows.fieldnames or ()):
+    first = next(line for line in text.splitlines() if line.strip())
+    delimiter = max(DELIMITERS, key=lambda d: sum(canonical(cell.strip('"')) in COLUMNS for cell in first.split(d)))
+    rows = rows_of(text, delimiter, source)  # a spreadsheet may have saved it, with ; and names in capitals
+    names = [canonical(cell) for cell in next(rows, (1, []))[1]]
+    if not COLUMNS.issubset(names):
         raise InputError(f"{source}: a solution as CSV has the columns route, position and id")
     routes: dict[str, dict[int, str]] = {}
-    for row in rows:
-        where = f"{source}, line {rows.line_num}"
-        if not row["route"] or not row["id"]:
+    for line, cells in rows:
+        row = {name: cell.strip() for name, cell in zip(names, cells, strict=False)}
+        route, position, stop = (row.get(name, "") for name in ("route", "position", "id"))
+        where = f"{source}, line {line}"
+        if not route or not stop:
             raise InputError(f"{where}: no route or no id")
-        visits = routes.setdefault(row["route"].strip(), {})
-        if not _WHOLE.fullmatch(row["position"] or ""):
-            raise InputError(f"{where}: position is {shown(row['position'] or '')}; a whole number is needed")
-        position = int(row["position"])
-        if position in visits:
-            raise InputError(f"{where}: a second visit at position {position} of route {shown(row['route'])}")
-        visits[position] = row["id"]
+        visits = routes.setdefault(route, {})
+        if not _WHOLE.fullmatch(position):
+            raise InputError(f"{where}: position is {shown(position)}; a whole number is needed")
+        if int(position) in visits:
+            raise InputError(f"{where}: a second visit at position {int(position)} of route {shown(route)}")
+        visits[int(position)] = stop
     # By number, not by line: a spreadsheet may have sorted the file. (Routes, too: in a split delivery the earlier
     # route brings what fits, the later one the rest.)
     order = sorted(routes, key=int) if all(map(_WHOLE.fullmatch, routes)) else list(routes)
@@ -105,8 +113,22 @@ def to_tour(routes: Names, converted: Converted, source: str, *, numbered: bool 
             raise Infeasible(0, f"{len(nodes)} of {len(ids)} stops are visited")
         check_strictly(converted.problem, converted.referee, tour)
     except Infeasible as error:
-        raise InputError(f"{source}: not a solution of these stops: {error.reason}") from None
+        reason = in_their_terms(error.reason, converted, nodes, numbered)
+        raise InputError(f"{source}: not a solution of these stops: {reason}") from None
     return tour
+
+
+def in_their_terms(reason: str, converted: Converted, nodes: list[int], numbered: bool) -> str:
+    """A rule that was broken, told by the user's ids and amounts instead of the instance's nodes and whole units."""
+    scale = converted.scale
+
+    def stop(match: re.Match[str]) -> str:
+        node = int(match[1])
+        return f"stop {shown(scale.ids[node])}" + (f" (number {node} of the .sol)" if numbered else "")
+
+    reason = _STEP.sub(lambda match: f"in route {1 + nodes[: int(match[1])].count(0)}", reason)
+    reason = _AMOUNT.sub(lambda match: f"{match[1]} {int(match[2]) / scale.demand:g}", reason)
+    return _NODE.sub(stop, reason)
 
 
 def remeasured(said: dict[str, Any], measured: Solution) -> str | None:

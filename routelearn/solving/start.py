@@ -1,7 +1,8 @@
 """First solutions without a policy and without compiled code: what `solve` holds the policy against at 0 seconds.
 
 Farthest insertion (Rosenkrantz, Stearns and Lewis 1977) for one tour, savings (Clarke and Wright 1964) for vehicles,
-cheapest insertion by prize or penalty for routes that leave nodes out. The legs may be asymmetric.
+cheapest insertion by prize or penalty for routes that leave nodes out, or a whole tour that is cut. The legs may be
+asymmetric.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from torch import Tensor
 
 from routelearn.problems.base import EXACT
 
+SHORTCUTS = 8  # nodes that are tried on the way between all others
 NEIGHBOURS = 40  # pairs of customers whose savings are looked at
 Floats = NDArray[np.float64]
 
@@ -30,6 +32,11 @@ def construct(x: Any) -> Tensor:
         tour = by_savings(legs, x.demand[0].numpy(), int(x.capacity[0]), must_visit=x.demand[0].max() <= x.capacity[0])
     elif hasattr(x, "prize"):
         tour = [*by_insertion(legs, x), 0]
+        if hasattr(x, "max_length") and len(tour) < len(legs) and has_shortcuts(legs):
+            # Where the way there and back is long, a single node may not fit though several do.
+            prize = x.prize[0].double().numpy()
+            cut = [*by_cutting(legs, prize, float(x.max_length[0]) * (1 + EXACT)), 0]
+            tour = max(tour, cut, key=lambda nodes: float(prize[nodes].sum()))
     else:
         tour = by_farthest_insertion(legs)
     return torch.tensor(tour)[None, None]
@@ -128,6 +135,31 @@ def by_insertion(legs: Floats, x: Any) -> list[int]:
             closer = beside < detour
             edge[closer], detour[closer] = new, beside[closer]
     return circle.order()[1:]
+
+
+def has_shortcuts(legs: Floats) -> bool:
+    """Whether a way over one of a few nodes is shorter than the direct one: the triangle inequality does not hold."""
+    over = np.unique(np.linspace(0, len(legs) - 1, SHORTCUTS).astype(int))
+    return any(bool((legs[:, k, None] + legs[None, k] < legs * (1 - 1e-6) - 1e-12).any()) for k in over)
+
+
+def by_cutting(legs: Floats, prize: Floats, limit: float) -> list[int]:
+    """Customers in order: a tour of all, from which nodes go, those first that are long for their prize, until it fits.
+
+    None are left where no cut makes it shorter.
+    """
+    tour = np.array(by_farthest_insertion(legs))
+    length = float(legs[tour, np.roll(tour, -1)].sum())
+    while length > limit and len(tour) > 1:
+        before, after = np.roll(tour, 1), np.roll(tour, -1)
+        saved = legs[before, tour] + legs[tour, after] - legs[before, after]
+        worth = saved / np.maximum(prize[tour], 1e-12)
+        worth[0] = -np.inf  # the depot stays
+        node = int(worth.argmax())
+        if saved[node] <= 0:
+            return []
+        tour, length = np.delete(tour, node), length - float(saved[node])
+    return tour[1:].tolist()
 
 
 def by_savings(legs: Floats, demand: NDArray[np.int64], capacity: int, must_visit: bool) -> list[int]:

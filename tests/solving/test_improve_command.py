@@ -125,6 +125,58 @@ def test_a_csv_is_read_by_position_not_by_line(files: Path) -> None:
     assert read_routes("b.csv") == read_routes("a.csv")
 
 
+def test_a_csv_that_a_spreadsheet_saved_is_read(files: Path) -> None:
+    call(solve, EXAMPLES / "deliveries.csv", "--capacity", 12, "--seconds", 0, "--out", "a.csv")
+    header, *lines = (files / "a.csv").read_text().splitlines()
+    for delimiter in ";\t":
+        rows = [line.replace(",", delimiter).replace(".", ",") for line in lines]
+        saved = [header.replace(",", delimiter).title(), *rows, delimiter * 4]
+        (files / "b.csv").write_bytes(b"\xef\xbb\xbf" + "\r\n".join(saved).encode())
+        assert read_routes("b.csv") == read_routes("a.csv")
+
+
+LOADS = "id,x,y,demand\nhub,0,0,0\na,1,0,2.5\nb,2,0,3\nc,3,0,1.5\n"
+
+
+@pytest.mark.parametrize(
+    ("routes", "options", "words"),
+    [
+        ([["a", "b"], ["c"]], ("--capacity", 5), "route 1 loads 5.5; the capacity is 5"),
+        ([["a", "b"]], ("--capacity", 6), "stop 'c' is never visited"),
+        ([["a", "b"], ["c", "a"]], ("--capacity", 6), "stop 'a' is visited more than once"),
+        ([["a"], ["b"], ["c"]], ("--capacity", 2, "--problem", "sdvrp"), "stop 'a' is still owed 0.5 of its demand"),
+        ([["a"], ["b", "a"]], ("--capacity", 4, "--problem", "sdvrp"), "nothing is delivered in route 2 (stop 'a')"),
+    ],
+)
+def test_what_is_wrong_is_told_in_ids_and_amounts_of_the_user(
+    files: Path, routes: list[list[str]], options: tuple, words: str
+) -> None:
+    (files / "loads.csv").write_text(LOADS)
+    (files / "a.json").write_text(json.dumps({"routes": routes}))
+    with pytest.raises(InputError) as caught:
+        printed("a.json", "--stops", "loads.csv", *options)
+    assert str(caught.value) == f"a.json: not a solution of these stops: {words}"
+
+
+def test_the_numbers_of_a_sol_are_told_beside_the_ids(files: Path) -> None:
+    (files / "loads.csv").write_text(LOADS)
+    (files / "a.sol").write_text("Route #1: 1 3\n")
+    with pytest.raises(InputError, match=r"stop 'b' \(number 2 of the \.sol\) is never visited"):
+        printed("a.sol", "--stops", "loads.csv", "--capacity", 9)
+
+
+def test_limits_that_another_problem_does_not_have_are_left_behind(files: Path) -> None:
+    (files / "loads.csv").write_text(LOADS)
+    call(solve, "loads.csv", "--capacity", 9, "--seconds", 0, "--out", "a.json")
+    document = json.loads((files / "a.json").read_text())
+    assert document["limits"] == {"capacity": 9}
+    document["routes"][0]["stops"].insert(0, "hub")
+    (files / "a.json").write_text(json.dumps(document))
+    assert printed("a.json", "--problem", "tsp")["limits"] == {}
+    with pytest.raises(InputError, match="tsp has no capacity"):
+        printed("a.json", "--problem", "tsp", "--capacity", 9)
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -92,6 +92,43 @@ def test_a_folder_is_solved_file_by_file(tmp_path: Path) -> None:
     assert sorted(path.name for path in pictures.iterdir()) == ["monday.csv.html", "tuesday.csv.html"]
 
 
+@pytest.mark.parametrize("stops", ["one", "one/*.csv", "one/a.csv"])
+@pytest.mark.parametrize("folder", ["answers/", "2024.06.01/", "there", "there.json"])
+def test_one_file_is_answered_in_a_folder_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stops: str, folder: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("one", "there", "there.json"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "one" / "a.csv").write_text("x,y\n0,0\n1,0\n")
+    result = call(solve, stops, "--seconds", 0, "--out", folder, "--plot", folder)
+    assert result.exit_code == 0, result.output
+    assert "order" in result.output  # the whole report: there is but one
+    assert sorted(path.name for path in Path(folder).iterdir()) == ["a.csv.html", "a.csv.json"]
+    result = call(improve, Path(folder) / "a.csv.json", "--seconds", 0, "--out", "better/")
+    assert result.exit_code == 0, result.output
+    assert [path.name for path in Path("better").iterdir()] == ["a.csv.json"]
+
+
+def test_several_files_and_a_folder_with_a_dot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a shell gives them for *.csv."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b", "c"):
+        (tmp_path / f"{name}.csv").write_text("x,y\n0,0\n1,0\n")
+    for _ in range(2):  # made, then there
+        result = call(solve, "a.csv", "c.csv", "--seconds", 0, "--out", "2024.06.01/")
+        assert result.exit_code == 0, result.output
+        assert sorted(path.name for path in Path("2024.06.01").iterdir()) == ["a.csv.json", "c.csv.json"]
+    for arguments, words in (
+        (("--out", "2024.06.02"), "2 sets of stops need a folder, not a file; end its name in /"),
+        (("--matrix", "m.txt"), "2 files of stops, but one matrix"),
+        (("--out", ""), "--out: the name is empty"),
+    ):
+        with pytest.raises(InputError) as caught:
+            call(solve, "a.csv", "c.csv", *arguments)
+        assert words in str(caught.value)
+
+
 def test_answers_of_files_of_one_name_do_not_overwrite_each_other(tmp_path: Path) -> None:
     for i, name in enumerate(("stops", "a/stops", "b/stops", "a/deep/other")):
         path = tmp_path / "in" / f"{name}.csv"
@@ -128,8 +165,6 @@ def test_names_of_answers_are_the_files_own_where_they_can_be(sources: list[str]
     [
         ("--out", "x.geojson", "has no lat and lon"),
         ("--out", "x.sol", "routes from a depot"),
-        ("--out", "folder.json", "is a folder"),
-        ("--plot", "folder.png", "is a folder"),
         ("--out", "x" * 300 + ".json", "cannot be written"),
         ("--plot", "x" * 300 + ".html", "cannot be written"),
     ],
@@ -137,8 +172,6 @@ def test_names_of_answers_are_the_files_own_where_they_can_be(sources: list[str]
 def test_targets_that_cannot_be_written_are_told_before_the_search(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str, name: str, words: str
 ) -> None:
-    for folder in ("folder.json", "folder.png"):
-        (tmp_path / folder).mkdir()
     (tmp_path / "plane.csv").write_text("id,x,y\na,0,0\nb,0,1\nc,1,1\n")
     (tmp_path / "a.json").write_text('{"routes": [["a", "b", "c"]]}')
     monkeypatch.setattr("routelearn.solving.solve_stops", lambda *_, **__: pytest.fail("searched first"))
@@ -149,7 +182,7 @@ def test_targets_that_cannot_be_written_are_told_before_the_search(
         with pytest.raises(InputError) as caught:
             call_it()
         assert words in str(caught.value)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json", "folder.json", "folder.png", "plane.csv"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json", "plane.csv"]
 
 
 def test_a_folder_for_answers_that_is_a_file_is_told(tmp_path: Path) -> None:
@@ -237,6 +270,11 @@ def test_improve_reads_what_solve_writes_in_every_format(tmp_path: Path) -> None
         call(solve, stops, "--capacity", 12, "--seconds", 0.05, "--out", path)
         result = call(improve, path, "--stops", stops, "--capacity", 12, "--seconds", 0, "--out", "-")
         assert json.loads(result.stdout)["history"][0][2] == "given"
+
+
+def test_help_says_that_a_seed_repeats_no_search() -> None:
+    for command in (solve, improve):
+        assert "ends by the clock" in " ".join(call(command, "--help").output.replace("│", " ").split())
 
 
 def test_improve_without_stops_says_so(tmp_path: Path) -> None:

@@ -47,10 +47,25 @@ def test_one_limit_for_all_or_one_each() -> None:
     assert [len(s.routes) for s in mixed] == [1, 3]
 
 
+def test_ids_and_depots_of_each_instance() -> None:
+    coords = [[(0, 0), (3, 0), (1, 0)], [(0, 0), (4, 0), (6, 0), (1, 0)]]
+    ids = [["a", "b", "c"], [10, 20, 30, 40]]
+    for depot, depots in ((1, ["b", 20]), ([2, 3], ["c", 40]), (np.array([0, 2]), ["a", 30])):
+        solutions = solve_many(coords, ids=ids, depot=depot, max_length=100, seconds=0, policy=False)
+        assert [solution.depot for solution in solutions] == depots
+        for solution, names in zip(solutions, ids, strict=True):
+            assert {solution.depot, *solution.routes[0]} == set(names)
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         ({}, "no places"),
+        ({"coords": [[[0, 0], [1, 1]]], "ids": ["ab"]}, "instance 0: ids is 'ab'; a list with one entry a stop"),
+        ({"coords": [[[0, 0], [1, 1]]], "ids": [["a"]]}, "instance 0: 1 ids for 2 stops"),
+        ({"coords": [[[0, 0], [1, 1]]], "ids": [1, 2]}, "ids has 2 entries"),
+        ({"coords": [[[0, 0], [1, 1]]], "depot": 2}, "instance 0: depot is 2"),
+        ({"coords": [[[0, 0], [1, 1]]], "depot": [0, 1]}, "depot has 2 entries"),
         ({"coords": 3}, "one entry an instance"),
         ({"coords": [[[0, 0], [1, 1]]], "demand": [[0, 1], [0, 1]], "capacity": 1}, "demand has 2 entries"),
         ({"coords": [[[0, 0], [1, 1]], [[0, 0]]]}, "instance 1: one stop"),

@@ -9,8 +9,9 @@ from solving_referee import random_case
 
 from routelearn.problems import PROBLEMS, NumpyRng, Problem
 from routelearn.problems.base import distance_matrix
+from routelearn.problems.op import Instance
 from routelearn.solving import solve
-from routelearn.solving.start import construct
+from routelearn.solving.start import by_cutting, construct, has_shortcuts
 
 COMPARED = {"tsp": 1.15, "cvrp": 1.12, "sdvrp": 1.12, "op-const": 1.3, "op-unif": 1.3, "op-dist": 1.35, "pctsp": 1.5}
 
@@ -61,3 +62,22 @@ def test_no_seconds_are_never_worse_than_the_construction(name: str) -> None:
         assert {event.by for event in without.events} == {"heuristic"}
         if name != "spctsp":  # of two journeys the better one is only known in hindsight
             assert with_policy.cost <= without.cost
+
+
+# ------------------------------------------------------------------------------ legs without a triangle inequality
+
+
+def test_where_no_single_node_fits_a_whole_tour_is_cut() -> None:
+    """Out to 1, on to 2, home: 3 long; there and back to either of them 10."""
+    legs = torch.tensor([[[0.0, 1, 9], [9, 0, 1], [1, 9, 0]]])
+    x = Instance(torch.zeros(1, 3, 2), torch.tensor([[0.0, 3, 5]]), torch.tensor([3.5]), legs)
+    assert construct(x).tolist() == [[[1, 2, 0]]]
+    assert construct(x._replace(max_length=torch.tensor([2.5]))).tolist() == [[[0]]]
+
+
+def test_cutting_keeps_the_limit_and_drops_what_is_long_for_its_prize() -> None:
+    legs = np.abs(np.subtract.outer(np.array([0.0, 1, 2, 9]), np.array([0.0, 1, 2, 9])))
+    assert by_cutting(legs, np.array([0.0, 1, 1, 1]), 4.0) in ([1, 2], [2, 1])
+    assert not has_shortcuts(legs)
+    legs[0, 3] = 30.0
+    assert has_shortcuts(legs)

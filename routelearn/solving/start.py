@@ -32,11 +32,8 @@ def construct(x: Any) -> Tensor:
         tour = by_savings(legs, x.demand[0].numpy(), int(x.capacity[0]), must_visit=x.demand[0].max() <= x.capacity[0])
     elif hasattr(x, "prize"):
         tour = [*by_insertion(legs, x), 0]
-        if hasattr(x, "max_length") and len(tour) < len(legs) and has_shortcuts(legs):
-            # Where the way there and back is long, a single node may not fit though several do.
-            prize = x.prize[0].double().numpy()
-            cut = [*by_cutting(legs, prize, float(x.max_length[0]) * (1 + EXACT)), 0]
-            tour = max(tour, cut, key=lambda nodes: float(prize[nodes].sum()))
+        if (cut := by_cutting_all(x)) is not None:
+            tour = max(tour, cut, key=lambda nodes: float(x.prize[0][nodes].sum()))
     else:
         tour = by_farthest_insertion(legs)
     return torch.tensor(tour)[None, None]
@@ -137,10 +134,21 @@ def by_insertion(legs: Floats, x: Any) -> list[int]:
     return circle.order()[1:]
 
 
+def by_cutting_all(x: Any) -> list[int] | None:
+    """For a limited length over legs with shortcuts, where no single node may fit though several do; else None."""
+    if x.distances is None or not hasattr(x, "max_length"):
+        return None
+    legs = legs_of(x)
+    if not has_shortcuts(legs):
+        return None
+    return [*by_cutting(legs, x.prize[0].double().numpy(), float(x.max_length[0]) * (1 + EXACT)), 0]
+
+
 def has_shortcuts(legs: Floats) -> bool:
     """Whether a way over one of a few nodes is shorter than the direct one: the triangle inequality does not hold."""
-    over = np.unique(np.linspace(0, len(legs) - 1, SHORTCUTS).astype(int))
-    return any(bool((legs[:, k, None] + legs[None, k] < legs * (1 - 1e-6) - 1e-12).any()) for k in over)
+    some, over = (np.unique(np.linspace(0, len(legs) - 1, count).astype(int)) for count in (8 * SHORTCUTS, SHORTCUTS))
+    direct = legs[some] * (1 - 1e-6) - 1e-12
+    return any(bool((legs[some, k, None] + legs[None, k] < direct).any()) for k in over)
 
 
 def by_cutting(legs: Floats, prize: Floats, limit: float) -> list[int]:

@@ -81,3 +81,10 @@ def test_cutting_keeps_the_limit_and_drops_what_is_long_for_its_prize() -> None:
     assert not has_shortcuts(legs)
     legs[0, 3] = 30.0
     assert has_shortcuts(legs)
+
+
+def test_the_search_goes_on_from_a_tour_that_was_cut() -> None:
+    legs = [[0, 1, 9], [9, 0, 1], [1, 9, 0]]
+    found = solve(matrix=legs, prize=[0, 3, 5], max_length=3.5, seconds=0.1)
+    assert found.routes == [[1, 2]]
+    assert found.cost == -8

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import socket
 from enum import StrEnum
 from typing import Any
 
@@ -10,6 +12,7 @@ import typer
 
 TOKEN = "ROUTELEARN_TOKEN"
 RAY = "With --engine ray"
+BACKLOG = 2048  # connections that wait to be accepted
 
 
 class Engine(StrEnum):
@@ -31,9 +34,16 @@ def serve(
     seconds: float = typer.Option(60.0, min=0.0, max=86_400.0, help="Longest search of a request."),
     rollouts: int = typer.Option(1280, min=1, help="Most constructions of a decoding strategy."),
     think_nodes: int = typer.Option(200, min=2, help="Most stops of a construction shown step by step."),
+    think_numbers: int = typer.Option(100_000, min=4, help="Most steps times stops of such a construction."),
     queue: int = typer.Option(512, min=1, help="Most requests that wait in a lane."),
     in_flight: int = typer.Option(1024, min=1, help="Most requests answered at once."),
     grace: int = typer.Option(10, min=0, help="Seconds in which SIGTERM lets requests finish."),
+    model: list[str] = typer.Option(
+        [], help="Model file, or the name of a shipped one, for all instances of its problem; may be repeated."
+    ),
+    cors: list[str] = typer.Option(
+        [], metavar="ORIGIN", help="Let pages of this origin ask, as https://example.org; * for all; may be repeated."
+    ),
     engine: Engine = typer.Option(Engine.local, help="This machine, or Ray Serve on a cluster."),
     replicas: int | None = typer.Option(None, min=1, help="Services to start. [default: 1]", rich_help_panel=RAY),
     max_replicas: int | None = typer.Option(
@@ -65,6 +75,7 @@ def serve(
         raise InputError(f"the service needs {error.name}; pip install 'routelearn[serve]'") from None
 
     from routelearn.processors import usable_processors
+    from routelearn.serve.catalogue import own_models
     from routelearn.serve.limits import Limits
 
     token = os.environ.get(TOKEN)
@@ -77,19 +88,47 @@ def serve(
     given: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
     if given and engine is Engine.local:
         raise InputError(f"--{next(iter(given)).replace('_', '-')} is for --engine ray; leave it out, or add that")
-    limits = Limits(body_kilobytes, nodes, instances, seconds, rollouts, think_nodes, queue, in_flight)
+    limits = Limits(
+        body_kilobytes, nodes, instances, seconds, rollouts, think_nodes, think_numbers, queue, in_flight
+    )  # fmt: skip
     processors = usable_processors() if engine is Engine.local else replica_cpus or 1
     workers = {"construct": constructors or processors, "short": short_workers, "long": long_workers or processors}
+    models = own_models(model)
     if engine is Engine.ray:
         from routelearn.serve import ray_engine
 
         if port == 0:
             raise InputError("port 0 lets every node choose another one; give the port that all of them use")
         scale = ray_engine.Scale(**given)
-        ray_engine.run(limits, workers, token, scale, host, port, grace, lambda line: typer.echo(line, err=True))
+        ray_engine.run(
+            limits, workers, token, models, cors, scale, host, port, grace, lambda line: typer.echo(line, err=True)
+        )  # fmt: skip
         return
-    app = create_app(limits, workers, token)
-    typer.echo(f"routelearn on http://{host}:{port}/ (the page), /docs (the interface); Ctrl-C ends it", err=True)
-    uvicorn.run(
-        app, host=host, port=port, log_level="warning", timeout_graceful_shutdown=grace, backlog=2048, ws="none"
-    )
+    with bind(host, port) as listening:
+        app = create_app(limits, workers, token, models=models, cors=cors)
+        server = uvicorn.Server(
+            uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=grace, backlog=BACKLOG, ws="none")
+        )
+        where = address(*listening.getsockname()[:2])
+        typer.echo(f"routelearn on {where} (the page), {where}docs (the interface); Ctrl-C ends it", err=True)
+        with contextlib.suppress(KeyboardInterrupt):
+            server.run(sockets=[listening])
+    if not server.started:
+        raise typer.Exit(1)
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket that listens there; InputError where that is not possible."""
+    from routelearn.errors import InputError
+
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, *_, place = min(found, key=lambda one: one[0] != socket.AF_INET)  # of a name's addresses the older kind
+        return socket.create_server(place[:2], family=family, backlog=BACKLOG)
+    except OSError as error:
+        why = error.strerror or error
+        raise InputError(f"cannot listen on {address(host, port)}: {why}; choose another --host or --port") from None
+
+
+def address(host: str, port: int) -> str:
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +15,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 
 from routelearn import __version__, decode
 from routelearn.errors import InputError
@@ -24,7 +26,8 @@ from routelearn.serve.guard import Guard
 from routelearn.serve.jobs import PLACES, field_of, source_of
 from routelearn.serve.limits import Limits, Refused, over
 from routelearn.serve.metrics import Metrics, resident_bytes
-from routelearn.serve.words import refusal_of
+from routelearn.serve.words import refusal_of, unreadable
+from routelearn.serve.worker import encode
 from routelearn.serve.workers import Pool
 
 log = logging.getLogger("routelearn.serve")
@@ -32,27 +35,35 @@ log = logging.getLogger("routelearn.serve")
 PAGE = Path(__file__).parent / "page"
 JSON = "application/json"
 WORDS = {
-    400: "not JSON", 401: "no token, or a wrong one", 413: "the body is too large", 422: "bad input, or over a limit",
+    400: "not JSON", 401: "no token, or a wrong one", 408: "the body did not arrive", 413: "the body is too large",
+    415: "the body is not declared as JSON, or is compressed", 422: "bad input, or over a limit",
     429: "too many requests", 503: "the worker died, or the service is shutting down",
 }  # fmt: skip
 FAILURES: dict[int | str, dict[str, Any]] = {
     status: {"model": s.Failure, "description": words} for status, words in WORDS.items()
 }
 READ_ONLY: dict[int | str, dict[str, Any]] = {status: FAILURES[status] for status in (401, 422)}
+ENDING = "the service is shutting down"
 HEARTBEAT = 10.0  # seconds after which a stream without news sends a comment, so that proxies keep it open
 
 
 class Service:
     """Limits, workers and counters of one application."""
 
-    def __init__(self, limits: Limits, workers: dict[str, int], replica: str | None):
+    def __init__(self, limits: Limits, workers: dict[str, int], replica: str | None, models: dict[str, str]):
         self.limits, self.metrics = limits, Metrics({} if replica is None else {"replica": replica})
-        self.pool = Pool(limits, workers, self.metrics)
-        self.with_model = frozenset(model["problem"] for model in catalogue.models())
+        self.pool = Pool(limits, workers, self.metrics, models)
+        self.models = catalogue.models(models)
+        self.own = models
+        self.with_model = frozenset(model["problem"] for model in self.models)
         gauge = self.metrics.gauge
         gauge("routelearn_waiting", "Requests that wait for a worker.", lambda: self._by_lane("waiting"))
         gauge("routelearn_workers_ready", "Workers that can take a request.", lambda: self._by_lane("ready"))
         gauge("routelearn_resident_bytes", "Memory of the server's own process.", lambda: {(): resident_bytes()})
+
+    @cached_property
+    def problems(self) -> list[dict[str, Any]]:
+        return catalogue.problems(self.own)
 
     def _by_lane(self, what: str) -> dict[tuple[tuple[str, str], ...], float]:
         return {(("lane", lane),): float(row[what]) for lane, row in self.pool.status().items()}
@@ -77,7 +88,7 @@ class Service:
         if fields["decode"] is None:
             return 1
         if fields["seconds"] > 0:
-            raise InputError("decode is for seconds 0, a construction by the policy; leave one of them out")
+            raise InputError("decode is a construction by the policy, and seconds above 0 a search; leave one out")
         if not fields["policy"]:
             raise InputError("decode is how the policy constructs, and policy is false; leave one of them out")
         rollouts = decode.parse(fields["decode"]).rollouts
@@ -103,7 +114,7 @@ class Service:
                     raise Refused(499, "the client went away")
             return [job.answer.result() for job in jobs]
         except asyncio.CancelledError:  # the grace time is over: an answer all the same
-            raise Refused(503, "the service is shutting down") from None
+            raise Refused(503, ENDING) from None
         finally:
             left.cancel()
             for job in jobs:
@@ -118,33 +129,57 @@ class Service:
         first = asyncio.create_task(parts.get())
         try:
             await asyncio.wait({first, left}, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:  # the grace time is over: an answer all the same
+            raise Refused(503, ENDING) from None
         finally:
-            left.cancel()
             if not first.done():
+                left.cancel()
                 first.cancel()
                 self.pool.cancel(job)
         if not first.done():
             raise Refused(499, "the client went away")
         if not first.result() and job.answer.result()[0] != 200:
+            left.cancel()
             return _response(*job.answer.result())
 
         async def events() -> AsyncIterator[bytes]:
-            part = first.result()
+            part: bytes | None = first.result()
             try:
                 while part:
-                    yield b"event: better\ndata: " + part + b"\n\n"
-                    part = b":"
-                    while part == b":":
-                        try:
-                            part = await asyncio.wait_for(parts.get(), HEARTBEAT)
-                        except TimeoutError:
-                            yield b": still searching\n\n"
-                status, body = job.answer.result()
-                yield (b"event: done" if status == 200 else b"event: failed") + b"\ndata: " + body + b"\n\n"
+                    yield _event(b"better", part)
+                    while (part := await _next(parts, left)) is None and not left.done():
+                        yield b": still searching\n\n"
+                if not left.done():
+                    status, body = job.answer.result()
+                    yield _event(b"done" if status == 200 else b"failed", body)
+            except asyncio.CancelledError:
+                yield _event(b"failed", encode(Refused(503, ENDING).body()))
             finally:
+                left.cancel()
                 self.pool.cancel(job)
 
-        return StreamingResponse(events(), media_type="text/event-stream", headers={"cache-control": "no-store"})
+        return Events(events(), media_type="text/event-stream", headers={"cache-control": "no-store"})
+
+
+class Events(StreamingResponse):
+    """A stream that looks for itself whether its client left, and ends with an event when it is cancelled."""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await self.stream_response(send)
+
+
+def _event(name: bytes, data: bytes) -> bytes:
+    return b"event: " + name + b"\ndata: " + data + b"\n\n"
+
+
+async def _next(parts: asyncio.Queue[bytes], left: asyncio.Future[Any]) -> bytes | None:
+    """The next part of a stream; None if none comes for a while, or the client left."""
+    coming = asyncio.create_task(parts.get())
+    try:
+        await asyncio.wait((coming, left), timeout=HEARTBEAT, return_when=asyncio.FIRST_COMPLETED)
+        return coming.result() if coming.done() else None
+    finally:
+        coming.cancel()
 
 
 async def _left(request: Request) -> None:
@@ -166,12 +201,16 @@ def create_app(
     workers: dict[str, int] | None = None,
     token: str | None = None,
     replica: str | None = None,
+    models: dict[str, str] | None = None,
+    cors: Sequence[str] = (),
 ) -> FastAPI:
     """The application with its own workers, which start and end with it.
 
-    `token` is asked for if it is given; `replica` is this application's name among its like, for the counters.
+    `token` is asked for if it is given; `replica` is this application's name among its like, for the counters;
+    `models` are files that serve instead of the shipped models, by problem; `cors` are origins of pages elsewhere that
+    may ask.
     """
-    service = Service(limits or Limits(), workers or {"construct": 1, "short": 1, "long": 1}, replica)
+    service = Service(limits or Limits(), workers or {"construct": 1, "short": 1, "long": 1}, replica, models or {})
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
@@ -190,12 +229,15 @@ def create_app(
     app.mount("/page", StaticFiles(directory=PAGE), name="page")
     paths = frozenset((*app.openapi()["paths"], "/", "/docs", "/metrics"))
     app.add_middleware(Guard, limits=service.limits, metrics=service.metrics, token=token, paths=paths)
+    if cors:  # outside the guard: a browser asks first, without the token
+        headers = ("authorization", "content-type")
+        app.add_middleware(CORSMiddleware, allow_origins=cors, allow_methods=("GET", "POST"), allow_headers=headers)
     return app
 
 
 def _add_errors(app: FastAPI) -> None:
     def failure(refusal: Refused, headers: Any = None) -> JSONResponse:
-        if refusal.status == 429:
+        if refusal.status in (429, 503):
             headers = {**(headers or {}), "retry-after": "1"}
         return JSONResponse(refusal.body(), refusal.status, headers)
 
@@ -214,7 +256,7 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def other(_: Request, error: HTTPException) -> JSONResponse:
-        return failure(Refused(error.status_code, str(error.detail)), error.headers)
+        return failure(Refused(error.status_code, unreadable(error) or str(error.detail)), error.headers)
 
     @app.exception_handler(Exception)
     async def defect(_: Request, error: Exception) -> JSONResponse:
@@ -298,22 +340,26 @@ def _add_reading(app: FastAPI, service: Service) -> None:
     @app.get("/problems", response_model=s.Problems, responses={401: FAILURES[401]})
     async def problems() -> Response:
         """The problems, the fields each needs, and the solvers usable here."""
-        return JSONResponse({"problems": await asyncio.to_thread(catalogue.problems)})
+        return JSONResponse({"problems": await asyncio.to_thread(lambda: service.problems)})
 
     @app.get("/models", response_model=s.Models, responses={401: FAILURES[401]})
     async def models() -> Response:
-        """The trained models that ship with the package, with their cards."""
-        return JSONResponse({"models": catalogue.models()})
+        """The trained models, those that ship with the package and those that were given, with their cards."""
+        return JSONResponse({"models": service.models})
 
     @app.get("/healthz", response_model=s.Health, responses={503: {"model": s.Health, "description": "starting"}})
     async def healthz() -> Response:
-        """ok, starting (503), or degraded: a worker is being replaced."""
-        workers = service.pool.status()
-        serving = all(row["ready"] > 0 for row in workers.values())
+        """Whether requests are answered: ok; degraded, a worker is being replaced; or starting (503)."""
+        workers, serving = service.pool.status(), service.pool.serving()
         whole = all(row["ready"] == row["wanted"] for row in workers.values())
         status = "ok" if whole else "degraded" if serving else "starting"
         body = {"status": status, "version": __version__, "workers": workers}
         return JSONResponse(body, 200 if serving else 503)
+
+    @app.get("/livez", response_model=s.Alive)
+    async def livez() -> Response:
+        """Whether the server itself runs, whatever its workers do: 200, or no answer at all."""
+        return JSONResponse({"status": "ok"})
 
     @app.get("/metrics", response_class=PlainTextResponse)
     async def metrics() -> Response:

@@ -7,6 +7,7 @@ one; so a lone request waits for nothing, and under load the batches grow by the
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import OrderedDict, deque
 from collections.abc import Callable, Container
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from routelearn.serve.limits import over
 SMALL_NODES = 200  # constructions up to this size share batches
 SHORT_SECONDS = 1.0  # searches up to this long, of instances up to SHORT_NODES, have a lane of their own
 SHORT_NODES = 500
-SHORT_STEPS = 50_000  # nodes times rollouts
+SHORT_STEPS = 50_000  # nodes (or loads) times rollouts
 
 
 @dataclass
@@ -86,11 +87,18 @@ def lane_of(kind: str, fields: dict[str, Any], nodes: int, rollouts: int, with_m
     """construct: decoded in batches; short: up to a second; long: all that takes longer."""
     if kind in ("stops", "think"):
         return "short"
-    seconds, solver = fields["seconds"], fields["solver"]
+    seconds, solver, nodes = fields["seconds"], fields["solver"], max(nodes, loads_of(fields))
     if seconds == 0 and solver is None and rollouts == 1 and nodes <= SMALL_NODES:
         return "construct" if fields["policy"] and likely_problem(fields) in with_model else "short"
     short = seconds <= SHORT_SECONDS and nodes <= SHORT_NODES and nodes * rollouts <= SHORT_STEPS
     return "short" if short and kind != "batch" else "long"
+
+
+def loads_of(fields: dict[str, Any]) -> int:
+    """Vehicles that the demands fill: split deliveries may take far more visits than there are stops."""
+    demand, capacity = sum(fields.get("demand") or ()), fields.get("capacity") or 0.0
+    loads = demand / capacity if capacity > 0 else 0.0
+    return math.ceil(loads) if 0 < loads < math.inf else 0
 
 
 def likely_problem(fields: dict[str, Any]) -> str | None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from routelearn.data.fields import template
-from routelearn.problems import PROBLEMS, NumpyRng, get
+from routelearn.errors import InputError
+from routelearn.models import load_model, shipped, which
+from routelearn.problems import PROBLEMS, NumpyRng, Problem, get
+from routelearn.serve.jobs import SHIPPED, beyond, check_columns
 
 TITLES = {
     "tsp": "Travelling salesman",
@@ -20,21 +24,46 @@ TITLES = {
 }
 
 
-@lru_cache(maxsize=1)
-def models() -> list[dict[str, Any]]:
-    from routelearn.models import shipped
+def served() -> dict[str, Problem]:
+    """The problems whose instances a request can hold."""
+    return {name: problem for name, problem in PROBLEMS.items() if not beyond(problem)}
 
-    return [
+
+def own_models(paths: Sequence[str]) -> dict[str, str]:
+    """Problem -> model file (or name of a shipped one), each of which serves instead of what would be chosen."""
+    own: dict[str, str] = {}
+    for path in paths:
+        problem = load_model(path=path).problem
+        if problem not in served():
+            raise InputError(f"{path}: a model for {problem}, which cannot be served")
+        if problem in own:
+            raise InputError(f"{path}: a model for {problem}, as {own[problem]} is; one a problem is possible")
+        own[problem] = path
+    return own
+
+
+def models(own: Mapping[str, str] = SHIPPED) -> list[dict[str, Any]]:
+    """What ships, then what was given beside it."""
+    listed = [
         {"name": name, **{key: entry[key] for key in ("problem", "policy", "megabytes", "card")}}
         for name, entry in shipped().items()
     ]
+    for path in own.values():
+        if all(model["name"] != path for model in listed):
+            model, size = load_model(path=path), Path(path).stat().st_size
+            listed.append(
+                {"name": path, "problem": model.problem, "policy": model.kind, "megabytes": size / 1e6}
+                | {"card": model.card}
+            )
+    return listed
 
 
-@lru_cache(maxsize=1)
-def problems() -> list[dict[str, Any]]:
+def problems(own: Mapping[str, str] = SHIPPED) -> list[dict[str, Any]]:
     from routelearn.solvers import for_problem
 
-    served = {model["problem"]: model["name"] for model in reversed(models())}
+    sizes: dict[str, set[int]] = {}
+    for entry in shipped().values():
+        sizes.setdefault(entry["problem"], set()).update(map(int, entry["card"].get("validated", {})))
     return [
         {
             "id": name,
@@ -42,16 +71,18 @@ def problems() -> list[dict[str, Any]]:
             "needs": [field for field in template(problem)._fields if field not in ("xy", "distances")],
             "maximise": problem.maximise,
             "has_depot": problem.has_depot,
-            "model": served.get(name),
+            "model": own.get(name) or (which(name) if name in sizes else None),
+            "models": {} if name in own else {str(n): which(name, n) for n in sorted(sizes.get(name, ()))},
             "solvers": [solver.name for solver in for_problem(name) if solver.unavailable() is None],
         }
-        for name, problem in PROBLEMS.items()
+        for name, problem in served().items()
     ]
 
 
 def random_instance(name: str, nodes: int, seed: int) -> dict[str, Any]:
-    """An instance as the paper draws them, as the fields of a request; `nodes` without the depot."""
+    """An instance as the problem draws them, as the fields of a request; `nodes` without the depot."""
     problem = get(name)
+    check_columns(problem, "the request")
     x = problem.sample(NumpyRng(seed), 1, nodes)
     fields: dict[str, Any] = {"problem": name, "coords": x.xy[0].tolist()}
     for field in x._fields:

@@ -11,13 +11,15 @@ from typing import Any
 
 from routelearn.serve.limits import Limits, Refused, over
 from routelearn.serve.metrics import Metrics
+from routelearn.serve.schemas import BODIES
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 BODY_SECONDS = 30.0  # in which a body must have arrived
-OPEN = ("/healthz", "/metrics", "/", "/docs", "/openapi.json")  # readable without the token, as is /page/
+DISCARDED = 64 * 2**20  # bytes of a body too large that are read all the same: many clients listen only afterwards
+OPEN = ("/healthz", "/livez", "/metrics", "/", "/docs", "/openapi.json")  # readable without the token, as is /page/
 HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"content-security-policy", b"default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:"),
@@ -36,10 +38,14 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        began, status = time.perf_counter(), 0
+        began, status, head = time.perf_counter(), 0, scope["method"] == "HEAD"
+        if head:  # as GET, without the body
+            scope = {**scope, "method": "GET"}
 
         async def noted(message: Message) -> None:
             nonlocal status
+            if head and message["type"] == "http.response.body":
+                message = {**message, "body": b""}
             if message["type"] == "http.response.start":
                 status = message["status"]
                 message["headers"] = [*message.get("headers", []), *HEADERS]
@@ -49,6 +55,8 @@ class Guard:
         try:
             try:
                 receive = await self._admit(scope, receive)
+            except asyncio.CancelledError:  # the grace time is over, and the body has not arrived
+                await _refuse(noted, Refused(503, "the service is shutting down"))
             except Refused as refusal:
                 await _refuse(noted, refusal)
             else:
@@ -70,22 +78,9 @@ class Guard:
             return receive
         if self.in_flight > self.limits.in_flight:
             raise over(429, "in_flight", self.limits.in_flight, "too many requests at once")
-        most = self.limits.body_kilobytes * 1024
-        declared = dict(scope["headers"]).get(b"content-length", b"0")
-        if declared.isdigit() and int(declared) > most:
-            raise over(413, "body_kilobytes", self.limits.body_kilobytes, f"a body of {int(declared)} bytes")
-        body = b""
-        try:
-            async with asyncio.timeout(BODY_SECONDS):
-                while True:
-                    message = await receive()
-                    body += message.get("body", b"")
-                    if len(body) > most:
-                        raise over(413, "body_kilobytes", self.limits.body_kilobytes, "a larger body")
-                    if not message.get("more_body", False):
-                        break
-        except TimeoutError:
-            raise Refused(408, f"the body did not arrive within {BODY_SECONDS:g} seconds") from None
+        body = await self._body(dict(scope["headers"]), receive)
+        if path in BODIES:
+            _check_declared(dict(scope["headers"]))
         pending: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
         async def replay() -> Message:
@@ -93,15 +88,51 @@ class Guard:
 
         return replay
 
+    async def _body(self, headers: dict[bytes, bytes], receive: Receive) -> bytes:
+        """The whole body; one that is too large is refused, after it has come if that is worth waiting for."""
+        most, waits = self.limits.body_kilobytes * 1024, headers.get(b"expect", b"").lower() == b"100-continue"
+        given = headers.get(b"content-length", b"0")
+        declared, size, body = int(given) if given.isdigit() else 0, 0, b""
+        what = f"a body of {declared} bytes" if declared else "a larger body"
+        refusal = over(413, "body_kilobytes", self.limits.body_kilobytes, what)
+        if declared > most and (waits or declared > DISCARDED):  # it asks first, or there is no end to it
+            raise refusal
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                while True:
+                    message = await receive()
+                    chunk = message.get("body", b"")
+                    size += len(chunk)
+                    body = body + chunk if max(size, declared) <= most else b""
+                    if size > max(most, DISCARDED) or not message.get("more_body", False):
+                        break
+        except TimeoutError:
+            if max(size, declared) <= most:
+                raise Refused(408, f"the body did not arrive within {BODY_SECONDS:g} seconds") from None
+        if max(size, declared) > most:
+            raise refusal
+        return body
+
+
+def _check_declared(headers: dict[bytes, bytes]) -> None:
+    """The body must say that it is JSON, and be it as it comes."""
+    packed = headers.get(b"content-encoding", b"identity").decode("latin-1").strip().lower()
+    if packed not in ("", "identity"):
+        raise Refused(415, f"the body is packed by {packed[:40]}; send it as it is, without content-encoding")
+    kind = headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
+    if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
+        what = f"the body is declared as {kind[:80]}" if kind else "the body is not declared"
+        raise Refused(415, f"{what}; send JSON with the header content-type: application/json")
+
 
 async def _refuse(send: Send, refusal: Refused) -> None:
     body = json.dumps(refusal.body()).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    if refusal.status == 429:
+    if refusal.status in (429, 503):
         headers.append((b"retry-after", b"1"))
     if refusal.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
-    if refusal.status in (408, 413):
-        headers.append((b"connection", b"close"))  # the rest of the body is not read
+    if refusal.status in (408, 413, 503):
+        headers.append((b"connection", b"close"))  # what is left of the body is not read
     await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

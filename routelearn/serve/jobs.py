@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from routelearn.data.convert import Converted, to_instance
-from routelearn.data.stops import Stops
+from routelearn.data.edge_weights import FROM_COORDINATES
+from routelearn.data.fields import template
+from routelearn.data.numbers import shown
+from routelearn.data.stops import MATRIX_STOPS, Stops
 from routelearn.errors import Infeasible, InputError
+from routelearn.models import shipped
+from routelearn.problems import PROBLEMS
 from routelearn.problems.base import Problem, take
-from routelearn.serve.limits import Limits, over
+from routelearn.serve.limits import Limits, Refused, over
 from routelearn.solving import Solution, make_solution, search, solve_many_stops, stops_of
 from routelearn.solving.board import Board
 from routelearn.solving.models import find_model
@@ -25,19 +32,25 @@ from routelearn.solving.strict import check_strictly
 PLACES = ("coords", "latlon", "matrix")
 COLUMNS = (*PLACES, "demand", "prize", "penalty", "real_prize", "ids", "depot")
 LIMITS = ("capacity", "max_length", "min_prize")
+METRICS = tuple(name for name in FROM_COORDINATES if name != "GEO")  # of places in the plane
 SOURCE = "the request"
 
 # How messages call the fields of a request; the first one that a message names is the field it is about.
 _SPOKEN = {"maximum length": "max_length", "minimum prize": "min_prize", "decoding": "decode", "places": "coords"}
 _FIELD = re.compile(
-    r"\b(real_prize|max_length|min_prize|coords|latlon|matrix|demand|capacity|penalty|prize|ids?|depot|seconds|"
+    r"\b(real_prize|max_length|min_prize|metric|coords|latlon|matrix|demand|capacity|penalty|prize|ids?|depot|seconds|"
     r"solver|problem|decode|maximum length|minimum prize|decoding|places)s?\b"
 )
 
 _ROW = re.compile(r"instance (\d+)\b")
 _SHARED = ("problem", "seconds", "solver", "decode")  # fields that a batch has once
 
+MANY_SECONDS = 1.0  # of a batch between two looks whether somebody still waits for it
+ALONE = 0.5  # seconds for an instance of a batch, from which it has a search of its own
+
 Send = Callable[[dict[str, Any]], None]
+Models = Mapping[str, str]  # model files that serve instead of the shipped ones, by problem
+SHIPPED: Models = {}
 
 
 def source_of(row: int) -> str:
@@ -77,7 +90,10 @@ def prepare(fields: dict[str, Any], limits: Limits) -> Task:
     """`source` among the fields is what messages call the stops; it is not a client's to give."""
     source = fields.get("source") or SOURCE
     try:
+        check_served(fields, source)
         stops = stops_of(source=source, **{name: fields.get(name) for name in COLUMNS})
+        if fields.get("metric") is not None:
+            stops = measured(stops, fields["metric"])
         converted = to_instance(stops, fields.get("problem"), *(fields.get(name) for name in LIMITS))
     except InputError as error:
         if source == SOURCE or str(error).startswith(source):
@@ -85,6 +101,45 @@ def prepare(fields: dict[str, Any], limits: Limits) -> Task:
         raise InputError(f"{source}: {error}") from None  # a limit's message names no file; in a batch it must
     check_loads(converted, limits, source)
     return Task(stops, converted)
+
+
+def measured(stops: Stops, metric: str) -> Stops:
+    """With the lengths that the metric gives: a request that names it need not hold their matrix."""
+    if metric not in METRICS:
+        raise InputError(f"{stops.source}: metric is {shown(metric)}; the choices are {', '.join(METRICS)}")
+    if stops.xy is None or stops.matrix is not None:
+        raise InputError(f"{stops.source}: a metric is for coords, without latlon or matrix; leave it out")
+    if len(stops.ids) > MATRIX_STOPS:
+        raise InputError(f"{stops.source}: a metric for {len(stops.ids)} stops; {MATRIX_STOPS} are the most")
+    matrix = FROM_COORDINATES[metric](stops.xy)
+    np.fill_diagonal(matrix, 0.0)
+    return replace(stops, matrix=matrix, metric=metric)
+
+
+def beyond(problem: Problem) -> tuple[str, ...]:
+    """Fields of the problem's instances that no request can hold: one of one's own may have some."""
+    return tuple(name for name in template(problem)._fields if name not in ("xy", "distances", *COLUMNS, *LIMITS))
+
+
+def check_columns(problem: Problem, source: str) -> None:
+    if beyond(problem):
+        raise InputError(
+            f"{source}: the problem {problem.name} cannot be served: its instances have {', '.join(beyond(problem))}, "
+            "for which a request has no field"
+        )
+
+
+def check_served(fields: dict[str, Any], source: str) -> None:
+    """A problem that is named can be served, and what only the client knows is there."""
+    problem = PROBLEMS.get(fields.get("problem") or "")
+    if problem is None:
+        return
+    check_columns(problem, source)
+    if problem.reveals_on_visit and fields.get("real_prize") is None:
+        raise InputError(
+            f"{source}: {problem.name} needs real_prize, what a visit to each stop brings; "
+            "whoever travels is told of each on arrival"
+        )
 
 
 def check_loads(converted: Converted, limits: Limits, source: str) -> None:
@@ -138,7 +193,9 @@ def finished(task: Task, board: Board, notes: tuple[str, ...]) -> dict[str, Any]
 # ------------------------------------------------------------------------------------------ constructions
 
 
-def construct(tasks: Sequence[tuple[Any, dict[str, Any]]], limits: Limits) -> Iterator[list[tuple[Any, Any]]]:
+def construct(
+    tasks: Sequence[tuple[Any, dict[str, Any]]], limits: Limits, models: Models = SHIPPED
+) -> Iterator[list[tuple[Any, Any]]]:
     """Lists of (key, answer or exception), for every (key, request) with `seconds: 0`; small instances first.
 
     Those of one problem, size and strategy are decoded together: one pass of the encoder, one step of the decoder
@@ -158,18 +215,20 @@ def construct(tasks: Sequence[tuple[Any, dict[str, Any]]], limits: Limits) -> It
     if refused:
         yield refused
     for _, members in sorted(groups.items(), key=lambda item: item[0][0]):
-        yield _construct_group(members)
+        yield _construct_group(members, models)
 
 
 @torch.no_grad()
-def _construct_group(members: list[tuple[Any, Task, dict[str, Any]]]) -> list[tuple[Any, Any]]:
+def _construct_group(members: list[tuple[Any, Task, dict[str, Any]]], models: Models) -> list[tuple[Any, Any]]:
     from routelearn.decode import decode
     from routelearn.problems.base import concat
 
     key, first, fields = members[0]
     problem, boards = first.converted.problem, [Board() for _ in members]
     try:
-        model, notes = find_model(problem, first.nodes, fields["policy"])
+        model, notes = find_model(problem, first.nodes, fields["policy"], models.get(problem.name))
+        if model is None and fields["decode"] is not None:
+            raise no_policy(problem, first.nodes, models)
         if model is not None:
             seen = concat([task.converted.policy for _, task, _ in members])
             x = concat([task.converted.referee for _, task, _ in members])
@@ -191,6 +250,17 @@ def _construct_group(members: list[tuple[Any, Task, dict[str, Any]]]) -> list[tu
         except Exception as error:
             results.append((key, error))
     return results
+
+
+def no_policy(problem: Problem, nodes: int, models: Models) -> InputError:
+    """Why there is no policy that could decode so many nodes."""
+    able = sorted({entry["problem"] for entry in shipped().values()} | set(models))
+    if problem.name in able:
+        return InputError(f"{nodes} stops, far from what the model for {problem.name} was trained on; nothing decodes")
+    return InputError(
+        f"no trained model ships for {problem.name} yet, so there is no policy that decodes; "
+        f"the problem can be one of: {', '.join(able) or 'none'}"
+    )
 
 
 def _submit(problem: Problem, x: Any, tours: Tensor, boards: list[Board], by: str, good: list[bool]) -> None:
@@ -216,20 +286,27 @@ def _feasible(problem: Problem, x: Any, tours: Tensor) -> list[bool]:
 # ------------------------------------------------------------------------------------------------ searches
 
 
-def solve(fields: dict[str, Any], limits: Limits, board: Board, send: Send | None) -> dict[str, Any]:
+def solve(
+    fields: dict[str, Any], limits: Limits, board: Board, send: Send | None, models: Models = SHIPPED
+) -> dict[str, Any]:
     """The best solution found in the request's seconds; `send` hears of every better one."""
     if fields["seconds"] == 0 and fields["solver"] is None:
-        [[(_, result)]] = construct([(0, fields)], limits)
+        [[(_, result)]] = construct([(0, fields)], limits, models)
         if isinstance(result, Exception):
             raise result
         return result
     task = prepare(fields, limits)
     if fields["solver"] is not None:
         return _classical(task, fields, board)
+    return _search(task, fields, board, send, models)
+
+
+def _search(task: Task, fields: dict[str, Any], board: Board, send: Send | None, models: Models) -> dict[str, Any]:
+    """Policy and search together."""
     from routelearn.improve.search import load_kernels
 
     problem = task.converted.problem
-    model, notes = find_model(problem, task.nodes, fields["policy"])
+    model, notes = find_model(problem, task.nodes, fields["policy"], models.get(problem.name))
     load_kernels(problem)  # before the clock runs
     board.began = time.perf_counter()
     if send is not None:
@@ -239,8 +316,9 @@ def solve(fields: dict[str, Any], limits: Limits, board: Board, send: Send | Non
 
 
 def _classical(task: Task, fields: dict[str, Any], board: Board) -> dict[str, Any]:
-    """A solver of the registry, held against the problem's own rules."""
+    """A solver of the registry, held against the problem's own rules; what is hidden it hears of on its way."""
     from routelearn import solvers
+    from routelearn.solvers import online
 
     problem, x = task.converted.problem, task.converted.referee
     solver = solvers.get(fields["solver"])
@@ -252,7 +330,7 @@ def _classical(task: Task, fields: dict[str, Any], board: Board) -> dict[str, An
     if solver.anytime and fields["seconds"] == 0:
         raise InputError(f"the solver {solver.name} needs time; give seconds above 0")
     board.began = time.perf_counter()
-    tour = solver.solve(problem, x.public(), seconds=fields["seconds"], seed=fields["seed"])
+    tour = online.run(solver, problem, x, seconds=fields["seconds"], seed=fields["seed"])
     try:
         problem.check(x, tour)
     except (Infeasible, InputError):
@@ -261,26 +339,58 @@ def _classical(task: Task, fields: dict[str, Any], board: Board) -> dict[str, An
     return finished(task, board, ())
 
 
-def solve_batch(fields: dict[str, Any], limits: Limits) -> dict[str, Any]:
-    """Searches of many instances, the seconds being for all of them together."""
+def solve_batch(
+    fields: dict[str, Any], limits: Limits, stop: threading.Event, models: Models = SHIPPED
+) -> dict[str, Any]:
+    """Searches of many instances, the seconds being for all of them together; `stop` ends them early.
+
+    Where there is time enough each has a search of its own. Else they are solved in parts of about a second, which
+    share the decoder's passes.
+    """
+    from routelearn.improve.search import load_kernels
+
     instances = fields["instances"]
     tasks = [
         prepare({**one, "problem": fields["problem"], "source": source_of(row)}, limits)
         for row, one in enumerate(instances)
     ]
-    solutions = solve_many_stops(
-        [task.stops for task in tasks],
-        problem=fields["problem"],
-        capacity=[one.get("capacity") for one in instances],
-        max_length=[one.get("max_length") for one in instances],
-        min_prize=[one.get("min_prize") for one in instances],
-        seconds=fields["seconds"],
-        seed=fields["seed"],
-        policy=fields["policy"],
-        device="cpu",
-        threads=1,
-    )
-    return {"answers": [answer(solution) for solution in solutions]}
+    for problem in {task.converted.problem.name: task.converted.problem for task in tasks}.values():
+        load_kernels(problem)  # before the clock runs
+    end, share = time.perf_counter() + fields["seconds"], fields["seconds"] / len(tasks)
+    answers: dict[int, dict[str, Any]] = {}
+    for rows in _parts(tasks, 1 if share >= ALONE else max(1, int(MANY_SECONDS / share))):
+        if stop.is_set():
+            raise Refused(499, "the client went away")
+        left = max(1e-9, (end - time.perf_counter()) * len(rows) / (len(tasks) - len(answers)))
+        if share >= ALONE:
+            board = Board()
+            board.stop = stop
+            answers[rows[0]] = _search(tasks[rows[0]], {**fields, "seconds": left}, board, None, models)
+            continue
+        solutions = solve_many_stops(
+            [tasks[row].stops for row in rows],
+            problem=fields["problem"],
+            capacity=[instances[row].get("capacity") for row in rows],
+            max_length=[instances[row].get("max_length") for row in rows],
+            min_prize=[instances[row].get("min_prize") for row in rows],
+            seconds=left,
+            seed=fields["seed"],
+            policy=fields["policy"],
+            model=models.get(tasks[rows[0]].converted.problem.name),
+            device="cpu",
+            threads=1,
+        )
+        answers.update(zip(rows, map(answer, solutions), strict=True))
+    return {"answers": [answers[row] for row in range(len(tasks))]}
+
+
+def _parts(tasks: Sequence[Task], most: int) -> Iterator[list[int]]:
+    """Rows of up to `most` tasks of one problem, those of a size together."""
+    groups: dict[str, list[int]] = {}
+    for row in sorted(range(len(tasks)), key=lambda row: tasks[row].nodes):
+        groups.setdefault(tasks[row].converted.problem.name, []).append(row)
+    for rows in groups.values():
+        yield from (rows[low : low + most] for low in range(0, len(rows), most))
 
 
 # --------------------------------------------------------------------------------------------------- files
@@ -313,7 +423,11 @@ def read_file(fields: dict[str, Any], limits: Limits) -> dict[str, Any]:
         "penalty": stops.penalty,
         "real_prize": stops.real_prize,
     }
+    if stops.metric in METRICS and stops.xy is not None:
+        columns["matrix"] = None  # its name says as much, in far fewer letters
     result: dict[str, Any] = {name: value.tolist() for name, value in columns.items() if value is not None}
+    if stops.metric in METRICS:
+        result["metric"] = stops.metric
     if stops.demand is not None:
         result["demand"] = [float(value) for value in stops.demand]
     result["ids"] = list(stops.ids)

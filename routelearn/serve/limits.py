@@ -15,7 +15,8 @@ class Limits:
     instances: int = 256  # instances of one batch
     seconds: float = 60.0  # search time of one request
     rollouts: int = 1280  # constructions of one request that a decoding strategy may ask for
-    think_nodes: int = 200  # stops of a construction shown step by step: its answer grows with their square
+    think_nodes: int = 200  # stops of a construction shown step by step
+    think_numbers: int = 100_000  # its steps times its stops: each step shows a probability for each stop
     queue: int = 512  # requests that wait for a worker, per lane
     in_flight: int = 1024  # requests being answered at once
 
@@ -35,4 +36,4 @@ class Refused(Exception):
 
 def over(status: int, limit: str, value: float, what: str, field: str | None = None) -> Refused:
     """The refusal of something beyond a limit: `what` says how much was asked for."""
-    return Refused(status, f"{what}; the limit {limit} is {value:g}", field=field, limit=limit, value=value)
+    return Refused(status, f"{what}; the limit {limit} is {value:.15g}", field=field, limit=limit, value=value)

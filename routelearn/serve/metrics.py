@@ -49,10 +49,10 @@ class Metrics:
         lines: list[str] = []
         for name, series in self.counters.items():
             lines += self._head(name, "counter")
-            lines += [f"{name}{_braces((*self.labels, *labels))} {value:g}" for labels, value in series.items()]
+            lines += [f"{name}{_braces((*self.labels, *labels))} {_exact(value)}" for labels, value in series.items()]
         for name, read in self.gauges.items():
             lines += self._head(name, "gauge")
-            lines += [f"{name}{_braces((*self.labels, *labels))} {value:g}" for labels, value in read().items()]
+            lines += [f"{name}{_braces((*self.labels, *labels))} {_exact(value)}" for labels, value in read().items()]
         for name, histograms in self.histograms.items():
             lines += self._head(name, "histogram")
             for own, histogram in histograms.items():
@@ -60,7 +60,7 @@ class Metrics:
                 for bound, count in zip((*map(str, histogram.bounds), "+Inf"), histogram.counts, strict=True):
                     total += count
                     lines.append(f"{name}_bucket{_braces((*labels, ('le', bound)))} {total}")
-                lines.append(f"{name}_sum{_braces(labels)} {histogram.sum:g}")
+                lines.append(f"{name}_sum{_braces(labels)} {_exact(histogram.sum)}")
                 lines.append(f"{name}_count{_braces(labels)} {total}")
         return "\n".join(lines) + "\n"
 
@@ -73,6 +73,11 @@ def _braces(labels: Labels) -> str:
         return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
     return "{" + ",".join(f'{name}="{escape(value)}"' for name, value in labels) + "}" if labels else ""
+
+
+def _exact(value: float) -> str:
+    """All digits: one more of a million must show."""
+    return str(int(value)) if float(value).is_integer() else repr(float(value))
 
 
 def resident_bytes() -> float:

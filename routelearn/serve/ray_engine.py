@@ -71,7 +71,10 @@ def load_serve() -> Any:
     return serve
 
 
-def deployment(serve: Any, limits: Limits, workers: dict[str, int], token: str | None, options: dict[str, Any]) -> Any:
+def deployment(
+    serve: Any, limits: Limits, workers: dict[str, int], token: str | None, models: dict[str, str],
+    cors: list[str], options: dict[str, Any],
+) -> Any:  # fmt: skip
     """The application as a Ray deployment; replicas build it themselves, so nothing but plain values travels."""
 
     def build() -> Any:
@@ -79,7 +82,8 @@ def deployment(serve: Any, limits: Limits, workers: dict[str, int], token: str |
 
         from routelearn.serve.app import create_app
 
-        return create_app(limits, workers, token, replica=on_replica.get_replica_context().replica_id.unique_id)
+        name = on_replica.get_replica_context().replica_id.unique_id
+        return create_app(limits, workers, token, replica=name, models=models, cors=cors)
 
     return serve.deployment(serve.ingress(build)(), name="service", **options)
 
@@ -89,8 +93,8 @@ class Ended(BaseException):
 
 
 def run(
-    limits: Limits, workers: dict[str, int], token: str | None, scale: Scale, host: str, port: int, grace: float,
-    say: Callable[[str], None],
+    limits: Limits, workers: dict[str, int], token: str | None, models: dict[str, str], cors: list[str], scale: Scale,
+    host: str, port: int, grace: float, say: Callable[[str], None],
 ) -> None:  # fmt: skip
     """Serve until SIGTERM or Ctrl-C; then requests in flight have `grace` seconds."""
 
@@ -109,7 +113,7 @@ def run(
     try:
         if not shared:
             serve.start(proxy_location="EveryNode", http_options={"host": host, "port": port})
-        application = deployment(serve, limits, workers, token, scale.options(limits, grace)).bind()
+        application = deployment(serve, limits, workers, token, models, cors, scale.options(limits, grace)).bind()
         try:
             serve.run(application, name=NAME, route_prefix="/")
         except RuntimeError as error:

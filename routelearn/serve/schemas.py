@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Pair = Annotated[list[float], Field(min_length=2, max_length=2)]
 Column = list[float]
@@ -24,6 +24,9 @@ class Instance(Strict):
     coords: list[Pair] | None = Field(None, description="[N, 2] places in the plane")
     latlon: list[Pair] | None = Field(None, description="[N, 2] latitude and longitude in degrees")
     matrix: list[Column] | None = Field(None, description="[N, N] lengths from row to column; they count if given")
+    metric: str | None = Field(
+        None, max_length=20, description="lengths between coords rounded by a rule of TSPLIB: EUC_2D, CEIL_2D, ATT, ..."
+    )
     demand: Column | None = Field(None, description=MORE)
     prize: Column | None = Field(None, description=MORE)
     penalty: Column | None = Field(None, description=MORE)
@@ -41,9 +44,17 @@ class Options(Strict):
     seed: int = Field(0, ge=0, le=2**31 - 1)
     policy: bool = Field(True, description="let the trained policy take part; without it, search alone")
     decode: str | None = Field(
-        None, max_length=80, description="for seconds 0: the policy alone, by greedy, sample:128, augment:8, beam:10"
+        None,
+        max_length=80,
+        description="the policy alone, by greedy, sample:128, augment:8, beam:10; seconds are then 0",
     )
     solver: str | None = Field(None, max_length=40, description="a classical solver instead, by its name in /problems")
+
+    @model_validator(mode="after")
+    def decode_takes_no_seconds(self) -> Self:
+        if self.decode is not None and "seconds" not in self.model_fields_set:
+            self.seconds = 0.0
+        return self
 
 
 class SolveRequest(Options, Instance):  # the stops' fields first: pydantic goes from the last base up
@@ -157,7 +168,8 @@ class ProblemInfo(BaseModel):
     needs: list[str] = Field(description="fields beside the places")
     maximise: bool
     has_depot: bool
-    model: str | None = Field(description="the shipped model, if there is one")
+    model: str | None = Field(description="the model for large instances, or the one given for all; none if null")
+    models: dict[str, str] = Field(description="the model by number of stops, the nearest of which decides")
     solvers: list[str] = Field(description="classical solvers usable here")
 
 
@@ -181,6 +193,10 @@ class Health(BaseModel):
     status: Literal["ok", "starting", "degraded"]
     version: str
     workers: dict[str, dict[str, int]]
+
+
+class Alive(BaseModel):
+    status: Literal["ok"]
 
 
 class Failure(BaseModel):

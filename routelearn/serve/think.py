@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import torch
 
-from routelearn.errors import InputError
-from routelearn.models import shipped
 from routelearn.problems.base import Explains, Explanation, Units, leg, masked_nodes
 from routelearn.rollout import advance, begin, look
-from routelearn.serve.jobs import answer, prepare
-from routelearn.serve.limits import Limits, over
+from routelearn.serve.jobs import SHIPPED, Models, answer, no_policy, prepare
+from routelearn.serve.limits import Limits, Refused, over
 from routelearn.solving import make_solution
 from routelearn.solving.models import find_model
 
@@ -20,21 +19,21 @@ NO_REASON = "not possible now"  # where the problem does not explain itself
 
 
 @torch.no_grad()
-def think(fields: dict[str, Any], limits: Limits) -> dict[str, Any]:
-    """The fields of schemas.Thoughts; InputError where no model ships for the problem."""
+def think(
+    fields: dict[str, Any], limits: Limits, stop: threading.Event | None = None, models: Models = SHIPPED
+) -> dict[str, Any]:
+    """The fields of schemas.Thoughts; InputError where no model ships for the problem. `stop` ends it early."""
     task = prepare(fields, limits)
     if task.nodes > limits.think_nodes:
         raise over(422, "think_nodes", limits.think_nodes, f"{task.nodes} stops", "coords")
     problem, x = task.converted.problem, task.converted.policy
-    model, _ = find_model(problem, task.nodes)
+    most_steps = problem.max_steps(x)
+    if most_steps * task.nodes > limits.think_numbers:
+        what = f"up to {most_steps} steps of {task.nodes} stops"
+        raise over(422, "think_numbers", limits.think_numbers, what, "coords")
+    model, _ = find_model(problem, task.nodes, True, models.get(problem.name))
     if model is None:
-        able = sorted({entry["problem"] for entry in shipped().values()})
-        if problem.name in able:
-            raise InputError(f"{task.nodes} stops, far from what the model for {problem.name} was trained on")
-        raise InputError(
-            f"no trained model ships for {problem.name} yet, so there is no policy to watch; "
-            f"the problem can be one of: {', '.join(able) or 'none'}"
-        )
+        raise no_policy(problem, task.nodes, models)
     policy, scale = model.policy, task.converted.scale
     units = Units(scale.length, scale.prize, scale.demand)
     torch.manual_seed(fields["seed"])
@@ -44,7 +43,9 @@ def think(fields: dict[str, Any], limits: Limits) -> dict[str, Any]:
     steps: list[dict[str, Any]] = []
     travelled = 0.0
     chosen: list[int] = []
-    while len(steps) < problem.max_steps(x) and not bool(problem.done(x, live.state)):
+    while len(steps) < most_steps and not bool(problem.done(x, live.state)):
+        if stop is not None and stop.is_set():
+            raise Refused(499, "the client went away")
         before, seen = live, ahead
         logits, _ = policy.step(cache, before.carry, before.last, seen)
         live, choice, ahead = advance(problem, policy, cache, x, before, seen, 1.0 if fields["sample"] else 0.0)

@@ -66,6 +66,18 @@ def refusal_of(errors: Sequence[Mapping[str, Any]], keys: Sequence[str], instanc
     return Refused(422, plain(f"{where}: {told}"), field=field)
 
 
+def unreadable(error: Exception) -> str | None:
+    """What is wrong with a body that could not even be read as JSON; None if the error is about something else."""
+    cause = error.__cause__
+    if isinstance(cause, UnicodeDecodeError):
+        return f"{SOURCE}: not UTF-8 at byte {cause.start}; send JSON in UTF-8"
+    if isinstance(cause, RecursionError):
+        return f"{SOURCE}: lists or objects are nested too deeply"
+    if isinstance(cause, ValueError):
+        return f"{SOURCE}: not JSON ({cause})"
+    return None
+
+
 def _without_types(path: Sequence[Any]) -> list[Any]:
     """The path without the names pydantic gives the arms of a union, which follow the row of an id."""
     return list(path[: path.index("ids") + 2]) if "ids" in path else list(path)

@@ -22,7 +22,7 @@ FIRST = 2  # so many problems, in the registry's order, a worker can search befo
 Job = tuple[int, str, dict[str, Any]]  # its number, its kind, the request's fields
 
 
-def work(pipe: Connection, lane: str, niceness: int, limits: Limits) -> None:
+def work(pipe: Connection, lane: str, niceness: int, limits: Limits, models: dict[str, str]) -> None:
     """The process. Long searches run at a lower priority than short ones, so these find a processor."""
     for number in (signal.SIGINT, signal.SIGTERM):  # often sent to the whole group; the server ends its workers
         signal.signal(number, signal.SIG_IGN)
@@ -31,12 +31,13 @@ def work(pipe: Connection, lane: str, niceness: int, limits: Limits) -> None:
     import torch
 
     torch.set_num_threads(1)
-    Worker(pipe, limits, lane).run()
+    Worker(pipe, limits, lane, models).run()
 
 
 class Worker:
-    def __init__(self, pipe: Connection, limits: Limits, lane: str):
+    def __init__(self, pipe: Connection, limits: Limits, lane: str, models: dict[str, str] | None = None):
         self.pipe, self.limits, self.lane = pipe, limits, lane
+        self.models = models or {}  # files that serve instead of the shipped models, by problem
         self.lock = threading.Lock()
         self.inbox: queue.SimpleQueue[list[Job] | None] = queue.SimpleQueue()
         self.boards: dict[int, Any] = {}  # of searches that run
@@ -65,7 +66,7 @@ class Worker:
 
     def run(self) -> None:
         threading.Thread(target=self.listen, daemon=True).start()
-        warm(self.lane)
+        warm(self.lane, self.models)
         self.send("ready")
         if self.lane != "construct":  # the rest meanwhile: a first request for it must not wait for a compiler
             threading.Thread(target=warm_others, daemon=True).start()
@@ -82,7 +83,7 @@ class Worker:
         from routelearn.serve.jobs import construct
 
         wanted = [(number, fields) for number, _, fields in jobs if number not in self.cancelled]
-        for group in construct(wanted, self.limits):
+        for group in construct(wanted, self.limits, self.models):
             self.send("done", [(number, *ready(result)) for number, result in group])
 
     def one(self, number: int, kind: str, fields: dict[str, Any]) -> None:
@@ -94,13 +95,13 @@ class Worker:
         if number in self.cancelled:
             board.stop.set()
         calls: dict[str, Callable[[], Any]] = {
-            "solve": lambda: jobs.solve(fields, self.limits, board, None),
+            "solve": lambda: jobs.solve(fields, self.limits, board, None, self.models),
             "stream": lambda: jobs.solve(
-                fields, self.limits, board, lambda better: self.send("part", number, encode(better))
+                fields, self.limits, board, lambda better: self.send("part", number, encode(better)), self.models
             ),
-            "batch": lambda: jobs.solve_batch(fields, self.limits),
+            "batch": lambda: jobs.solve_batch(fields, self.limits, board.stop, self.models),
             "stops": lambda: jobs.read_file(fields, self.limits),
-            "think": lambda: think(fields, self.limits),
+            "think": lambda: think(fields, self.limits, board.stop, self.models),
         }
         result: Any
         try:
@@ -132,37 +133,44 @@ def encode(value: Any) -> bytes:
     return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
 
 
-def warm(lane: str) -> None:
+def warm(lane: str, models: dict[str, str]) -> None:
     """Weights and compiled code of what the lane serves, before the first request needs them."""
-    from routelearn.problems import PROBLEMS, NumpyRng, get
+    from routelearn.problems import NumpyRng
     from routelearn.problems.base import to_single
     from routelearn.serve import jobs, think  # noqa: F401 (their imports take the time)
+    from routelearn.serve.catalogue import served
 
     if lane == "construct":
         from routelearn.decode import decode
         from routelearn.models import shipped
         from routelearn.solving.models import find_model
 
-        for name in {entry["problem"] for entry in shipped().values()}:
-            problem = get(name)
-            model, _ = find_model(problem, 20)
+        with_model = {entry["problem"] for entry in shipped().values()} | set(models)
+        for problem in (problem for name, problem in served().items() if name in with_model):
+            model, _ = find_model(problem, 20, True, models.get(problem.name))
             if model is not None:
                 for batch in (1, 16):
                     decode(problem, model.policy, to_single(problem.sample(NumpyRng(0), batch, 20)), "greedy")
     else:
-        from routelearn.improve.search import load_kernels
-
-        for problem in list(PROBLEMS.values())[:FIRST]:
-            load_kernels(problem)
+        warm_search(list(served())[:FIRST])
 
 
 def warm_others() -> None:
     """Compiled code of the other problems, one after the other."""
-    from routelearn.improve.search import load_kernels
-    from routelearn.problems import PROBLEMS
+    from routelearn.serve.catalogue import served
 
-    for name, problem in list(PROBLEMS.items())[FIRST:]:
+    warm_search(list(served())[FIRST:])
+
+
+def warm_search(names: list[str]) -> None:
+    from routelearn.errors import InputError
+    from routelearn.improve.search import load_kernels
+    from routelearn.problems import get
+
+    for name in names:
         try:
-            load_kernels(problem)
+            load_kernels(get(name))
+        except InputError:  # no search knows it: requests are told so
+            continue
         except Exception as error:  # the request that needs it will tell
             log.error("the search for %s could not be prepared", name, exc_info=error)

@@ -32,12 +32,14 @@ LONGEST_PAUSE = 30.0  # seconds between two starts of a worker that dies before 
 class Process:
     """One worker process as the server sees it."""
 
-    def __init__(self, lane: str, limits: Limits, hear: Callable[[Process, tuple[Any, ...]], None]):
+    def __init__(
+        self, lane: str, limits: Limits, models: dict[str, str], hear: Callable[[Process, tuple[Any, ...]], None]
+    ):
         context = multiprocessing.get_context("spawn")
         self.lane, self.ready, self.busy, self.dead = lane, False, False, False
         self.jobs: dict[int, Job] = {}  # handed to it and not yet answered, by number
         self.pipe, far = context.Pipe()
-        self.process = context.Process(target=work, args=(far, lane, NICENESS[lane], limits), daemon=True)
+        self.process = context.Process(target=work, args=(far, lane, NICENESS[lane], limits, models), daemon=True)
         self.process.start()
         far.close()  # the only other end is the worker's: its death closes the pipe
         self.out = ThreadPoolExecutor(1)  # a worker that does not read must not stop the event loop
@@ -65,12 +67,13 @@ class Process:
 class Pool:
     """All workers. Every method runs on the event loop."""
 
-    def __init__(self, limits: Limits, counts: dict[str, int], metrics: Metrics):
-        self.limits, self.counts, self.metrics = limits, counts, metrics
+    def __init__(self, limits: Limits, counts: dict[str, int], metrics: Metrics, models: dict[str, str] | None = None):
+        self.limits, self.counts, self.metrics, self.models = limits, counts, metrics, models or {}
         self.queues = {lane: FairQueue(lane, limits.queue) for lane in counts}
         self.workers: dict[str, list[Process]] = {lane: [] for lane in counts}
         self.numbers = itertools.count()
         self.failures = dict.fromkeys(counts, 0)  # deaths in a row before a worker was ready
+        self.opened: set[str] = set()  # lanes that have had a worker
         self.closing = False
         self.tasks: set[asyncio.Task[None]] = set()
 
@@ -86,7 +89,7 @@ class Pool:
         task.add_done_callback(self.tasks.discard)
 
     def _spawn(self, lane: str) -> None:
-        self.workers[lane].append(Process(lane, self.limits, self._hear))
+        self.workers[lane].append(Process(lane, self.limits, self.models, self._hear))
 
     def submit(
         self, lane: str, kind: str, fields: dict[str, Any], client: str, part: Callable[[bytes], None] | None = None
@@ -141,6 +144,7 @@ class Pool:
         kind, *content = message
         if kind == "ready":
             worker.ready = True
+            self.opened.add(worker.lane)
             self.failures[worker.lane] = 0
             self._dispatch(worker.lane)
         elif kind == "idle":
@@ -218,6 +222,13 @@ class Pool:
             }
             for lane, workers in self.workers.items()
         }
+
+    def serving(self) -> bool:
+        """Whether every request will find a worker: one is there, or takes the place of one that died and can."""
+        return all(
+            any(worker.ready for worker in workers) or (lane in self.opened and self.failures[lane] == 0)
+            for lane, workers in self.workers.items()
+        )
 
     async def close(self) -> None:
         """End all workers; what still waits is answered."""

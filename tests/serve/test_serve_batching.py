@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import threading
+import time
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -11,15 +14,16 @@ import torch
 import routelearn
 from routelearn import policies
 from routelearn.errors import InputError
-from routelearn.model_file import Model
+from routelearn.model_file import Model, save
 from routelearn.policies.base import shape_of
 from routelearn.problems import PROBLEMS
-from routelearn.serve import jobs
+from routelearn.serve import catalogue, jobs
 from routelearn.serve import think as thinking
 from routelearn.serve.batching import FairQueue, Job, lane_of, likely_problem
 from routelearn.serve.catalogue import random_instance
 from routelearn.serve.limits import Limits, Refused
 from routelearn.serve.metrics import Metrics
+from routelearn.solving.board import Board
 
 LIMITS = Limits()
 OPTIONS = {"seconds": 0.0, "seed": 0, "policy": True, "decode": None, "solver": None, "problem": None}
@@ -79,6 +83,9 @@ def test_a_job_given_back_is_the_next_one(loop):
         ({"seconds": 0.5}, 1000, 1, "long"),
         ({"seconds": 5.0}, 10, 1, "long"),
         ({"solver": "savings"}, 50, 1, "short"),
+        ({"demand": [0.0, 90.0, 10.0], "capacity": 1.0, "problem": "tsp"}, 3, 1, "construct"),
+        ({"demand": [0.0, 390.0, 10.0], "capacity": 1.0, "problem": "tsp"}, 3, 1, "short"),
+        ({"demand": [0.0, 1990.0, 10.0], "capacity": 1.0, "problem": "tsp"}, 3, 1, "long"),  # as many visits, at least
     ],
 )
 def test_the_lane_follows_from_size_and_time(change, nodes, rollouts, lane):
@@ -209,7 +216,7 @@ def test_every_step_of_a_construction_is_explained(name, sample, monkeypatch):
 
 
 def test_a_problem_without_a_model_is_told_with_those_that_have_one(monkeypatch):
-    monkeypatch.setattr(thinking, "shipped", lambda: {"m": {"problem": "tsp"}, "n": {"problem": "cvrp"}})
+    monkeypatch.setattr(jobs, "shipped", lambda: {"m": {"problem": "tsp"}, "n": {"problem": "cvrp"}})
     monkeypatch.setattr(thinking, "find_model", lambda *_: (None, ()))
     with pytest.raises(InputError, match=r"no trained model ships for pctsp yet.* one of: cvrp, tsp"):
         thinking.think(random_instance("pctsp", 9, 0) | {"sample": False, "seed": 0}, LIMITS)
@@ -235,7 +242,7 @@ def test_a_problem_that_does_not_explain_itself_can_be_watched_all_the_same(monk
 def test_a_construction_far_from_what_a_model_knows_is_refused():
     fields = {"coords": [[float(i), 0.5] for i in range(1500)], "sample": False, "seed": 0}
     with pytest.raises(InputError, match="1500 stops, far from what the model for tsp was trained on"):
-        thinking.think(fields, Limits(think_nodes=2000))
+        thinking.think(fields, Limits(think_nodes=2000, think_numbers=10**7))
 
 
 def test_the_likely_problem_is_the_one_the_stops_are_read_as():
@@ -249,6 +256,203 @@ def test_the_likely_problem_is_the_one_the_stops_are_read_as():
 def test_a_construction_that_is_too_large_to_show_names_the_limit():
     with pytest.raises(Refused, match="the limit think_nodes is 5"):
         thinking.think(random_instance("tsp", 9, 0) | {"sample": False, "seed": 0}, Limits(think_nodes=5))
+
+
+def test_a_construction_of_few_stops_and_many_steps_names_the_limit():
+    count = 150
+    fields = {"problem": "sdvrp", "coords": random_instance("tsp", count, 0)["coords"], "sample": False, "seed": 0}
+    fields |= {"demand": [0.0] + [10.0] * (count - 1), "capacity": 1.0}
+    with pytest.raises(Refused, match="the limit think_numbers is 100000") as refusal:
+        thinking.think(fields, LIMITS)
+    assert refusal.value.limit == "think_numbers"
+    usual = random_instance("sdvrp", 199, 0)
+    assert thinking.think(usual | {"sample": False, "seed": 0}, LIMITS)["steps"], "what fits is shown"
+
+
+def test_a_construction_that_nobody_waits_for_ends():
+    stop = threading.Event()
+    stop.set()
+    with pytest.raises(Refused, match="the client went away"):
+        thinking.think(random_instance("tsp", 20, 0) | {"sample": False, "seed": 0}, LIMITS, stop)
+
+
+@pytest.mark.parametrize("count", [3, 40])
+def test_a_batch_that_nobody_waits_for_ends(count):
+    instances = [random_instance("tsp", 60, seed) for seed in range(count)]
+    for one in instances:
+        del one["problem"]
+    fields = OPTIONS | {"instances": instances, "seconds": 15.0}
+    jobs.solve_batch(fields | {"seconds": 0.1}, LIMITS, threading.Event())  # compiled, loaded
+    stop = threading.Event()
+    threading.Timer(0.5, stop.set).start()
+    began = time.monotonic()
+    with pytest.raises(Refused, match="the client went away"):
+        jobs.solve_batch(fields, LIMITS, stop)
+    assert time.monotonic() - began < 8
+
+
+@pytest.mark.parametrize("seconds", [0.2, 3.0])
+def test_a_batch_of_many_problems_and_sizes_is_answered_in_order_and_in_time(seconds):
+    names = [("tsp", 9), ("cvrp", 7), ("tsp", 5), ("spctsp", 6), ("tsp", 9)]
+    instances = [random_instance(name, size, row) for row, (name, size) in enumerate(names)]
+    for one in instances:
+        del one["problem"]
+    stop = threading.Event()
+    jobs.solve_batch(OPTIONS | {"instances": instances, "seconds": 0.1}, LIMITS, stop)  # compiled, loaded
+    began = time.monotonic()
+    answers = jobs.solve_batch(OPTIONS | {"instances": instances, "seconds": seconds}, LIMITS, stop)["answers"]
+    assert time.monotonic() - began < seconds + 1
+    assert [answer["problem"] for answer in answers] == [name for name, _ in names]
+    assert [len(answer["layout"]) for answer in answers] == [len(one["coords"]) for one in instances]
+
+
+# ------------------------------------------------------------------------------- what can be served, and by what
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_every_solver_that_is_listed_answers(name):
+    [listed] = [row for row in catalogue.problems() if row["id"] == name]
+    free = [
+        solver for solver in listed["solvers"] if solver.startswith(("reopt", "nearest", "savings", "tsil", "pctsp"))
+    ]
+    for solver in free:
+        fields = OPTIONS | random_instance(name, 12, 3) | {"solver": solver, "seconds": 0.5}
+        answer = jobs.solve(fields, LIMITS, Board(), None)
+        assert answer["history"][-1]["by"] == solver
+    revealing = PROBLEMS[name].reveals_on_visit
+    assert not revealing or free, "there are solvers that decide on the way"
+
+
+def test_what_only_the_client_knows_is_asked_for():
+    fields = OPTIONS | random_instance("spctsp", 12, 3)
+    del fields["real_prize"]
+    with pytest.raises(InputError, match="the request: spctsp needs real_prize, what a visit to each stop brings"):
+        jobs.solve(fields | {"solver": "reopt-all", "seconds": 0.2}, LIMITS, Board(), None)
+
+
+class Weighted(NamedTuple):
+    xy: torch.Tensor
+    weight: torch.Tensor
+    distances: torch.Tensor | None = None
+
+
+class Own(type(PROBLEMS["tsp"])):
+    """A problem with a column that no request has."""
+
+    name = "own"
+
+    def sample(self, rng, batch, n):
+        xy = super().sample(rng, batch, n).xy
+        return Weighted(xy, xy[..., 0])
+
+
+def test_a_problem_with_columns_of_its_own_is_not_offered_and_refused_in_words(monkeypatch):
+    monkeypatch.setitem(PROBLEMS, "own", Own())
+    assert "own" not in [row["id"] for row in catalogue.problems()]
+    assert list(catalogue.served()) == [name for name in PROBLEMS if name != "own"]
+    places = {"coords": [[0.0, 0.0], [1.0, 1.0], [0.0, 1.0]], "problem": "own"}
+    told = "the problem own cannot be served: its instances have weight, for which a request has no field"
+    with pytest.raises(InputError, match=told):
+        jobs.solve(OPTIONS | places, LIMITS, Board(), None)
+    with pytest.raises(InputError, match=told):
+        thinking.think(places | {"sample": False, "seed": 0}, LIMITS)
+    with pytest.raises(InputError, match=told):
+        random_instance("own", 5, 0)
+
+
+def test_the_model_that_is_named_is_the_one_that_is_used():
+    from routelearn.models import which
+
+    for row in catalogue.problems():
+        assert row["model"] == which(row["id"])
+        assert row["models"]
+        for size, name in row["models"].items():
+            assert name == which(row["id"], int(size))
+
+
+@pytest.fixture(scope="module")
+def own_model(tmp_path_factory):
+    """A model file with weights that nobody has trained."""
+    torch.manual_seed(3)
+    policy = policies.build("attention", shape_of(PROBLEMS["tsp"]), {}).eval()
+    path = tmp_path_factory.mktemp("model") / "own.safetensors"
+    save(path, Model(policy, "tsp", "attention", {}, {"sizes": [20]}))
+    return str(path)
+
+
+def test_a_model_of_ones_own_constructs_thinks_and_searches(own_model):
+    from routelearn.decode import decode
+
+    own = catalogue.own_models([own_model])
+    assert own == {"tsp": own_model}
+    fields = random_instance("tsp", 12, 0)
+    task = jobs.prepare(fields, LIMITS)
+    policy = routelearn.load_model(path=own_model).policy
+    tour = decode(PROBLEMS["tsp"], policy, task.converted.policy, "greedy").tour
+    cost = float(PROBLEMS["tsp"].cost(task.converted.referee, tour))
+    greedy = OPTIONS | fields | {"decode": "greedy"}
+    assert jobs.solve(greedy, LIMITS, Board(), None, own)["cost"] == pytest.approx(cost)
+    assert jobs.solve(greedy, LIMITS, Board(), None)["cost"] < cost, "the shipped one has learnt something"
+    shown = thinking.think(fields | {"sample": False, "seed": 0}, LIMITS, None, own)
+    assert shown["answer"]["cost"] == pytest.approx(cost)
+    one = {name: value for name, value in fields.items() if name != "problem"}
+    batch = OPTIONS | {"instances": [one] * 2, "seconds": 0.3}
+    assert len(jobs.solve_batch(batch, LIMITS, threading.Event(), own)["answers"]) == 2
+    assert catalogue.models(own)[-1]["name"] == own_model
+    [row] = [row for row in catalogue.problems(own) if row["id"] == "tsp"]
+    assert row["model"] == own_model
+
+
+def test_two_models_for_one_problem_are_refused(own_model):
+    with pytest.raises(InputError, match="one a problem is possible"):
+        catalogue.own_models([own_model, "tsp"])
+    with pytest.raises(InputError, match="no such model file"):
+        catalogue.own_models(["nothing.safetensors"])
+
+
+def test_decoding_without_a_policy_is_refused_not_answered_by_something_else():
+    fields = OPTIONS | {"coords": [[float(i), i % 7 / 7] for i in range(1500)], "decode": "greedy"}
+    with pytest.raises(InputError, match="1500 stops, far from what the model for tsp was trained on"):
+        jobs.solve(fields, LIMITS, Board(), None)
+    assert jobs.solve(fields | {"decode": None}, LIMITS, Board(), None)["history"][-1]["by"] == "heuristic"
+
+
+# --------------------------------------------------------------------------------------------------- lengths
+
+
+@pytest.mark.parametrize("metric", ["EUC_2D", "CEIL_2D", "FLOOR_2D", "EXACT_2D", "MAN_2D", "MAX_2D", "ATT"])
+def test_a_file_of_a_library_comes_back_with_its_metric_instead_of_a_matrix(metric):
+    from routelearn.data import tsplib
+
+    rows = "".join(f"{i + 1} {i * 37 % 101} {i * 53 % 89}\n" for i in range(40))
+    text = f"NAME: t\nTYPE: TSP\nDIMENSION: 40\nEDGE_WEIGHT_TYPE: {metric}\nNODE_COORD_SECTION\n{rows}EOF\n"
+    fields = jobs.read_file({"name": "t.tsp", "text": text}, LIMITS)
+    assert fields["metric"] == metric
+    assert "matrix" not in fields
+    assert (jobs.prepare(fields, LIMITS).stops.matrix == tsplib.parse(text, "t.tsp").matrix).all()
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"coords": [[0, 0], [1, 1]], "metric": "GEO"}, "metric is 'GEO'; the choices are EUC_2D, "),
+        ({"latlon": [[0, 0], [1, 1]], "metric": "EUC_2D"}, "a metric is for coords, without latlon or matrix"),
+        ({"coords": [[0, 0], [1, 1]], "matrix": [[0, 1], [1, 0]], "metric": "ATT"}, "a metric is for coords"),
+    ],
+)
+def test_a_metric_that_cannot_be_is_told_at_its_field(fields, words):
+    with pytest.raises(InputError, match=words) as refusal:
+        jobs.prepare(fields, LIMITS)
+    assert jobs.field_of(str(refusal.value)) == "metric"
+
+
+def test_counters_of_millions_count_on():
+    metrics = Metrics()
+    metrics.count("things_total", "Things.", 12_345_678)
+    metrics.count("things_total", "Things.")
+    metrics.observe("size", "Sizes.", 12_345_678.25, (1,))
+    metrics.gauge("now", "Now.", lambda: {(): 4_123_456_789.0})
+    assert {"things_total 12345679", "size_sum 12345678.25", "now 4123456789"} <= set(metrics.text().splitlines())
 
 
 def test_metrics_are_in_the_text_format():

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
+import http.client
 import itertools
 import json
 import math
 import os
 import random
 import signal
+import socket
 import threading
 import time
 
@@ -104,6 +107,42 @@ def test_what_is_no_request_is_refused_politely(server, body):
     assert response.json()["error"]
 
 
+@pytest.mark.parametrize(
+    ("body", "headers", "status", "words"),
+    [
+        (b'{"coords": [[0, 0], [1, 1]]}', {}, 415, "send JSON with the header content-type: application/json"),
+        (b"a=1", {"content-type": "application/x-www-form-urlencoded"}, 415, "declared as application/x-www-form-url"),
+        (gzip.compress(b"{}"), {"content-encoding": "gzip"}, 415, "packed by gzip; send it as it is"),
+        (b'{"ids": ["caf\xe9"]}', {"content-type": "application/json"}, 400, "not UTF-8 at byte 13"),
+        (b"[" * 100_000, {"content-type": "application/json"}, 400, "nested too deeply"),
+    ],
+    ids=["nothing", "form", "gzip", "latin", "deep"],
+)
+def test_a_body_that_cannot_be_read_is_told_why(server, body, headers, status, words):
+    response = httpx.post(f"{server.url}/solve", content=body, headers=headers)
+    assert (response.status_code, words in response.json()["error"]) == (status, True), response.text
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_body_too_large_is_answered_also_to_those_who_listen_only_at_the_end(server, declared):
+    body = b" " * 5_000_000
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+    headers = {"content-type": "application/json"}
+    connection.request("POST", "/solve", body if declared else iter([body]), headers, encode_chunked=not declared)
+    answer = connection.getresponse()
+    assert (answer.status, json.loads(answer.read())["limit"]) == (413, "body_kilobytes")
+    connection.close()
+
+
+def test_who_asks_before_sending_too_much_is_answered_at_once(server):
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as client:
+        client.sendall(
+            b"POST /solve HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9000000\r\n"
+            b"Expect: 100-continue\r\n\r\n"
+        )
+        assert client.recv(1000).startswith(b"HTTP/1.1 413")
+
+
 def test_limits_are_named_with_their_values(new_server):
     server = new_server("--body-kilobytes", 2, "--nodes", 20, "--seconds", 3, "--instances", 2, "--rollouts", 8)
     cases = [
@@ -154,14 +193,20 @@ def test_too_many_requests_are_told_to_wait(new_server):
     assert statuses == [200] * 4, "those that were taken are answered"
 
 
-def test_a_token_is_asked_for_if_there_is_one(new_server):
-    server = new_server(token="open sesame")
+def test_a_token_is_asked_for_if_there_is_one_and_pages_of_an_origin_let_in(new_server):
+    server = new_server("--cors", "https://example.org", token="open sesame")
     assert post(server, "/solve", {"coords": SQUARE, "seconds": 0}).status_code == 401
     wrong = {"authorization": "Bearer nothing"}
     assert post(server, "/solve", {"coords": SQUARE, "seconds": 0}, headers=wrong).status_code == 401
     right = {"authorization": "Bearer open sesame"}
     assert post(server, "/solve", {"coords": SQUARE, "seconds": 0}, headers=right).status_code == 200
     assert httpx.get(f"{server.url}/").status_code == 200
+    for origin, let_in in (("https://example.org", True), ("https://example.com", False)):
+        asks = {"access-control-request-method": "POST", "access-control-request-headers": "authorization,content-type"}
+        first = httpx.options(f"{server.url}/solve", headers={"origin": origin} | asks)
+        assert (first.status_code == 200) == let_in
+        answer = post(server, "/solve", {"coords": SQUARE, "seconds": 0}, headers=right | {"origin": origin})
+        assert (answer.headers.get("access-control-allow-origin") == origin) == let_in
 
 
 def test_a_batch_is_answered_in_order_and_fails_as_a_whole(server):
@@ -202,6 +247,44 @@ def test_a_decoding_strategy_without_the_policy_is_refused(server):
         assert "leave one of them out" in refused.json()["error"]
 
 
+def test_a_decoding_strategy_takes_no_seconds(server):
+    answer = post(server, "/solve", {"coords": SQUARE, "decode": "greedy"})
+    assert answer.status_code == 200, answer.text
+    assert [event["by"] for event in answer.json()["history"]] == ["policy"]
+    refused = post(server, "/solve", {"coords": SQUARE, "decode": "greedy", "seconds": 1})
+    assert (refused.status_code, refused.json()["field"]) == (422, "decode")
+
+
+def test_a_solver_that_decides_on_the_way_is_told_what_visits_bring(server):
+    [row] = [p for p in httpx.get(f"{server.url}/problems").json()["problems"] if p["id"] == "spctsp"]
+    assert len(row["solvers"]) == 3
+    fields = httpx.get(f"{server.url}/random", params={"problem": "spctsp", "n": 20}).json()
+    for solver in row["solvers"]:
+        answer = post(server, "/solve", fields | {"solver": solver, "seconds": 1})
+        assert answer.status_code == 200, answer.text
+    hidden = {name: value for name, value in fields.items() if name != "real_prize"}
+    refused = post(server, "/solve", hidden | {"solver": "reopt-all"})
+    assert (refused.status_code, refused.json()["field"]) == (422, "real_prize")
+
+
+def test_a_large_file_of_a_library_can_be_solved(server):
+    draw = random.Random(1)
+    rows = "".join(f"{i + 1} {draw.randrange(20000)} {draw.randrange(20000)}\n" for i in range(1000))
+    text = f"NAME: a\nTYPE: TSP\nDIMENSION: 1000\nEDGE_WEIGHT_TYPE: EUC_2D\nNODE_COORD_SECTION\n{rows}EOF\n"
+    stops = post(server, "/stops", {"name": "a.tsp", "text": text})
+    assert len(stops.content) < 100_000
+    answer = post(server, "/solve", stops.json() | {"seconds": 0}).json()
+    assert answer["cost"] == int(answer["cost"]), "lengths are rounded as the library does"
+
+
+def test_head_is_answered_as_get_without_the_body(server):
+    for path in ("/", "/healthz", "/livez", "/docs", "/page/main.js", "/problems"):
+        whole, head = httpx.get(server.url + path), httpx.head(server.url + path)
+        assert (head.status_code, head.content) == (200, b"")
+        assert head.headers["content-length"] == str(len(whole.content))
+    assert httpx.head(f"{server.url}/solve").status_code == 405
+
+
 def test_requests_that_arrive_together_share_a_batch(server):
     def observed():
         return server.metric('routelearn_batch_size_count{lane="construct"}')
@@ -233,12 +316,13 @@ def test_a_stream_tells_each_better_solution_and_then_the_last(server):
     assert refused.status_code == 422, "what is wrong is told before a stream begins"
 
 
-@pytest.mark.parametrize("path", ["/solve", "/solve/stream"])
+@pytest.mark.parametrize("path", ["/solve", "/solve/stream", "/solve/batch"])
 def test_a_client_that_goes_away_stops_its_search(server, path):
     before = server.metric("routelearn_cancelled_total")
+    body = {"coords": many(300)} if path != "/solve/batch" else {"instances": [{"coords": many(120)}] * 4}
     try:
         with httpx.stream(
-            "POST", server.url + path, json={"coords": many(300), "seconds": 30}, timeout=httpx.Timeout(1.0)
+            "POST", server.url + path, json=body | {"seconds": 30}, timeout=httpx.Timeout(1.0)
         ) as response:
             for _ in response.iter_bytes():
                 break
@@ -246,8 +330,9 @@ def test_a_client_that_goes_away_stops_its_search(server, path):
         pass
     end = time.monotonic() + 20  # of the 30 that the search would take
     while time.monotonic() < end:
-        workers = httpx.get(f"{server.url}/healthz").json()["workers"]
-        if server.metric("routelearn_cancelled_total") > before and workers["long"]["busy"] == 0:
+        health = httpx.get(f"{server.url}/healthz")
+        assert health.status_code == 200, "others are served all the while"
+        if server.metric("routelearn_cancelled_total") > before and health.json()["workers"]["long"]["busy"] == 0:
             return
         time.sleep(0.1)
     raise AssertionError("the search goes on")
@@ -348,6 +433,91 @@ def test_what_outlasts_the_grace_time_is_answered_503(new_server):
     assert "shutting down" in answers[0].json()["error"]
     server.process.wait(15)
     assert time.monotonic() - began < 15, "it does not wait for the search"
+
+
+@pytest.mark.slow
+def test_streams_that_outlast_the_grace_time_end_as_they_should(new_server):
+    server = new_server("--grace", 1)
+    texts, began = {}, threading.Event()
+
+    def listen(name):
+        body = {"coords": many(100), "seconds": 50}
+        with httpx.stream("POST", f"{server.url}/solve/stream", json=body, timeout=60) as answer:
+            texts[name] = (answer.status_code, "")
+            for part in answer.iter_text():
+                texts[name] = (answer.status_code, texts[name][1] + part)
+                began.set()
+
+    threads = []
+    for name in ("running", "waiting"):
+        threads.append(threading.Thread(target=listen, args=(name,)))
+        threads[-1].start()
+        assert began.wait(30), "the first one runs"
+    time.sleep(0.5)
+    os.kill(server.process.pid, signal.SIGTERM)
+    for thread in threads:
+        thread.join(20)
+    status, text = texts["running"]
+    last = text.strip().split("\n\n")[-1]
+    assert status == 200
+    assert last.startswith("event: failed\ndata: ")
+    assert "shutting down" in json.loads(last.partition("data: ")[2])["error"]
+    status, text = texts["waiting"]
+    assert (status, "shutting down" in json.loads(text)["error"]) == (503, True)
+    server.process.wait(15)
+    assert "Traceback" not in server.process.stderr.read()
+
+
+def has_ipv6():
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True
+
+
+def test_what_is_told_at_the_start_is_so(server):
+    from conftest import START, subprocess, sys
+
+    def started(*flags):
+        return subprocess.Popen(
+            [sys.executable, "-c", START, *flags], stderr=subprocess.PIPE, text=True, start_new_session=True
+        )
+
+    taken = started("--port", str(server.port))
+    _, told = taken.communicate(timeout=60)
+    assert taken.returncode != 0
+    assert "routelearn on" not in told
+    assert f"cannot listen on http://127.0.0.1:{server.port}/" in told
+    for host, begins in (("127.0.0.1", "http://127.0.0.1:"), ("::1", "http://[::1]:")):
+        if ":" in host and not has_ipv6():
+            continue
+        process = started("--host", host, "--port", "0", "--long-workers", "1", "--constructors", "1")
+        try:
+            url = process.stderr.readline().split()[2]
+            assert url.startswith(begins)
+            assert httpx.get(f"{url}livez", timeout=60).status_code == 200
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(20)
+            process.stderr.close()
+
+
+@pytest.mark.slow
+def test_a_model_of_ones_own_serves_its_problem(new_server, tmp_path):
+    from routelearn import load_model
+    from routelearn.model_file import save
+
+    path = str(tmp_path / "mine.safetensors")
+    save(path, load_model(path="tsp-20"))
+    server = new_server("--model", path)
+    problems = {row["id"]: row for row in httpx.get(f"{server.url}/problems").json()["problems"]}
+    assert problems["tsp"]["model"] == path
+    assert problems["cvrp"]["model"].startswith("cvrp"), "others keep what ships"
+    assert path in [row["name"] for row in httpx.get(f"{server.url}/models").json()["models"]]
+    assert post(server, "/solve", {"coords": many(10), "decode": "greedy"}).status_code == 200
+    shown = post(server, "/think", {"coords": many(10)}).json()
+    assert shown["model"]["sizes"] == [20]
 
 
 # -------------------------------------------------------------------------------------------- any body

@@ -250,6 +250,99 @@ def test_a_limit_that_cannot_be_is_told_at_its_field(page):
     assert "more than the capacity 1" in page.locator(".error").inner_text()
 
 
+def test_a_limit_that_changes_ends_the_search_for_the_old_one(page):
+    choose(page, "cvrp", 40)
+    page.fill("#seconds", "20")
+    page.click("#solve")
+    page.wait_for_selector("#board-a polyline.route")
+    page.fill("#limit-capacity", "200")
+    page.locator("#limit-capacity").blur()
+    page.wait_for_function("document.getElementById('stop').disabled")
+    assert page.locator("#board-a polyline.route").count() == 0
+    assert page.locator("[data-kind=json]").is_disabled()
+    page.fill("#seconds", "0.3")
+    solve(page)
+    with page.expect_download() as info:
+        page.click("[data-kind=json]")
+    assert json.loads(Path(info.value.path()).read_text())["limits"]["capacity"] == 200
+
+
+def test_a_limit_that_changes_stops_the_watching_of_the_old_one(page):
+    choose(page, "cvrp", 10)
+    page.route("**/think", lambda route: (page.wait_for_timeout(500), route.continue_()))
+    page.click("#think")
+    page.fill("#limit-capacity", "200")
+    page.locator("#limit-capacity").blur()
+    page.wait_for_timeout(2000)
+    assert not page.locator("#player").is_visible()
+
+
+def test_a_file_of_a_library_keeps_its_metric(page):
+    page.click("#files summary")
+    rows = "".join(f"{i + 1} {i * 37 % 101} {i * 53 % 89}\n" for i in range(30))
+    head = "NAME: t\nTYPE: TSP\nDIMENSION: 30\nEDGE_WEIGHT_TYPE: CEIL_2D\nNODE_COORD_SECTION\n"
+    page.fill("#paste", f"{head}{rows}EOF\n")
+    page.click("#read")
+    page.wait_for_function("document.querySelectorAll('#board-a circle.stop').length === 30")
+    page.fill("#seconds", "0.2")
+    with page.expect_request("**/solve/stream") as asked:
+        solve(page)
+    body = asked.value.post_data_json
+    assert body["metric"] == "CEIL_2D"
+    assert "matrix" not in body
+
+
+@pytest.fixture
+def prefixed(server):
+    """The service as a proxy shows it under a path of its own."""
+    import http.server
+    import threading
+
+    import httpx
+
+    class Proxy(http.server.BaseHTTPRequestHandler):
+        def answer(self):
+            if not self.path.startswith("/routes/"):
+                self.send_error(404)
+                return
+            body = self.rfile.read(int(self.headers.get("content-length") or 0))
+            kind = {"content-type": self.headers.get("content-type") or ""}
+            found = httpx.request(self.command, server.url + self.path[7:], content=body, headers=kind, timeout=60)
+            self.send_response(found.status_code)
+            self.send_header("content-type", found.headers["content-type"])
+            self.end_headers()
+            self.wfile.write(found.content)
+
+        do_GET = do_POST = answer
+
+        def log_message(self, *_):
+            pass
+
+    proxy = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
+    threading.Thread(target=proxy.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{proxy.server_address[1]}/routes/"
+    proxy.shutdown()
+    proxy.server_close()
+
+
+def test_the_page_works_under_a_path_of_a_proxy(prefixed, browser):
+    page = browser.new_context(bypass_csp=True).new_page()
+    page.set_default_timeout(30_000)
+    page.goto(prefixed)
+    page.wait_for_function("document.querySelectorAll('#problem option').length === 8")
+    choose(page, "tsp", 9)
+    page.fill("#seconds", "0.3")
+    assert "cost" in solve(page)
+    page.click("#think")
+    page.wait_for_selector("#player:not([hidden])")
+    page.click("nav a")
+    page.wait_for_function("document.querySelectorAll('#paths fieldset').length >= 9")
+    box = page.locator("fieldset", has=page.locator("legend", has_text="POST /solve").first).first
+    box.locator("button").click()
+    page.wait_for_function("[...document.querySelectorAll('pre')].some((one) => one.textContent.startsWith('200'))")
+    page.context.close()
+
+
 def test_two_methods_are_compared_side_by_side(page):
     choose(page, "tsp", 30)
     page.check("#compare")

@@ -19,7 +19,7 @@ from routelearn.serve.metrics import Metrics
 class StandIn:
     """A worker that does nothing by itself: the test speaks for it."""
 
-    def __init__(self, lane, limits, hear):
+    def __init__(self, lane, limits, models, hear):
         self.lane, self.ready, self.busy, self.dead, self.jobs = lane, False, False, False, {}
         self.told, self.hear = [], hear
         self.out = SimpleNamespace(shutdown=lambda wait: None)
@@ -87,7 +87,7 @@ def test_a_job_that_kills_two_workers_is_answered_503_and_the_next_one_served(mo
 
 def test_a_worker_that_dies_before_it_is_ready_is_started_again_after_a_pause(monkeypatch):
     async def story(pool):
-        worker = StandIn("long", None, pool._hear)
+        worker = StandIn("long", None, {}, pool._hear)
         pool.workers["long"] = [worker]
         worker.says("died")
         await asyncio.sleep(0.05)
@@ -139,6 +139,40 @@ def test_a_second_worker_starts_a_batch_only_where_it_is_worth_a_pass(monkeypatc
     with_pool(story, monkeypatch, construct=2)
 
 
+def test_a_worker_that_is_replaced_does_not_take_the_service_out(monkeypatch):
+    async def story(pool):
+        assert pool.serving()
+        pool.submit("long", "solve", {"seconds": 1}, "a")
+        pool.workers["long"][0].says("died")
+        assert not pool.workers["long"]
+        assert pool.serving(), "its place is taken in a moment"
+        second = (await some(pool))[0]
+        second.says("died")
+        assert not pool.serving(), "what takes its place cannot start"
+
+    async def some(pool):
+        while not pool.workers["long"]:
+            await asyncio.sleep(0.01)
+        return pool.workers["long"]
+
+    with_pool(story, monkeypatch)
+
+
+def test_before_the_first_worker_of_each_lane_the_service_is_starting(monkeypatch):
+    monkeypatch.setattr(workers, "Process", StandIn)
+
+    async def scene():
+        pool = workers.Pool(Limits(), {"short": 1, "long": 1}, Metrics())
+        pool.start()
+        pool.workers["short"][0].says("ready")
+        assert not pool.serving()
+        pool.workers["long"][0].says("ready")
+        assert pool.serving()
+        await pool.close()
+
+    asyncio.run(scene())
+
+
 def test_what_still_waits_at_the_end_is_answered(monkeypatch):
     jobs = []
 
@@ -186,6 +220,18 @@ def test_a_search_that_ends_while_it_is_cancelled_leaves_the_worker_hearing(monk
     with pytest.raises(SystemExit):
         deaf.listen()
     assert deaf.inbox.get_nowait() == [(6, "solve", {})], "the next request is heard of"
+
+
+def test_a_problem_of_ones_own_neither_stops_a_worker_nor_fills_its_log(monkeypatch, caplog):
+    from routelearn.problems import PROBLEMS
+
+    class Unknown(type(PROBLEMS["tsp"])):
+        name = "unknown-to-the-search"
+
+    monkeypatch.setitem(PROBLEMS, Unknown.name, Unknown())
+    monkeypatch.setattr(process, "FIRST", len(PROBLEMS) - 1)
+    process.warm_others()
+    assert caplog.text == ""
 
 
 def test_the_command_says_what_to_install(monkeypatch):

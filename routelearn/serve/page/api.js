@@ -1,4 +1,5 @@
-// The service as functions: every failure is a Failure with the one line and the field of its body.
+// The service as functions: every failure is a Failure with the one line and the field of its body. Paths are relative
+// to the page, which may stand anywhere.
 
 export class Failure extends Error {
   constructor(body, status) {

@@ -1,4 +1,4 @@
-// The service's own description, readable, with a box to try each request.
+// The service's own description, readable, with a box to try each request. Addresses are relative to the page's.
 
 const make = (tag, text, parent) => {
   const made = document.createElement(tag);
@@ -10,7 +10,7 @@ const make = (tag, text, parent) => {
 const dark = localStorage.getItem("theme") || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
 document.documentElement.dataset.theme = dark;
 
-const api = await (await fetch("/openapi.json")).json();
+const api = await (await fetch("openapi.json")).json();
 const resolve = (schema) => (schema?.$ref ? api.components.schemas[schema.$ref.split("/").at(-1)] : schema);
 const kind = (schema) =>
   schema.$ref ? schema.$ref.split("/").at(-1)
@@ -32,7 +32,7 @@ for (const [path, methods] of Object.entries(api.paths)) {
     }
     make("p", `Answers: ${Object.entries(call.responses).map(([code, r]) => `${code} ${r.description}`).join("; ")}`, box).className = "hint";
     const input = make(schema ? "textarea" : "input", undefined, box);
-    input.value = schema ? JSON.stringify(schema.examples?.[0] || {}, null, 1) : path;
+    input.value = schema ? JSON.stringify(schema.examples?.[0] || {}, null, 1) : path.slice(1);
     if (schema) input.rows = 6;
     input.ariaLabel = `request for ${path}`;
     const button = make("button", "Try", box);
@@ -41,7 +41,7 @@ for (const [path, methods] of Object.entries(api.paths)) {
     button.addEventListener("click", async () => {
       const token = sessionStorage.getItem("token");
       const headers = { ...(schema ? { "content-type": "application/json" } : {}), ...(token ? { authorization: `Bearer ${token}` } : {}) };
-      const response = await fetch(schema ? path : input.value, { method: method.toUpperCase(), headers, body: schema ? input.value : undefined });
+      const response = await fetch(schema ? path.slice(1) : input.value || "./", { method: method.toUpperCase(), headers, body: schema ? input.value : undefined });
       answer.textContent = `${response.status}\n${(await response.text()).slice(0, 4000)}`;
     });
   }

@@ -12,6 +12,7 @@ export class Instance {
     this.globe = false;
     this.depot = 0;
     this.matrix = null;
+    this.metric = null; // TSPLIB's name for how lengths between coords are rounded
     this.limits = {};
   }
 
@@ -32,6 +33,7 @@ export class Instance {
     for (const name of LIMITS) if (fields[name] != null) made.limits[name] = fields[name];
     made.depot = fields.depot || 0;
     made.matrix = matrix;
+    made.metric = fields.metric || null;
     return made;
   }
 
@@ -81,6 +83,7 @@ export class Instance {
     const fields = { problem: this.problem };
     if (!this.placeless) fields[this.globe ? "latlon" : "coords"] = this.stops.map((stop) => [stop.a, stop.b]);
     if (this.matrix) fields.matrix = this.matrix;
+    else if (this.metric) fields.metric = this.metric;
     for (const name of COLUMNS) {
       if (info.needs.includes(name) && !(name === "prize" && this.problem === "op-const")) {
         fields[name] = this.stops.map((stop) => stop[name] ?? 0);

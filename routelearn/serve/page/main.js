@@ -52,14 +52,19 @@ function draw() {
   }
 }
 
-// The instance changed: answers to the old one go.
-function change(how) {
+// What is being found, and what was found, for stops or limits that no longer hold.
+function forget() {
   running?.abort();
-  how();
   answers = { a: null, b: null };
   step = null;
   player.close();
   clearErrors();
+}
+
+// The instance changed: answers to the old one go.
+function change(how) {
+  how();
+  forget();
   if (!boards.a.moving) {
     instance.complete(info());
     limits();
@@ -80,7 +85,7 @@ function limits() {
       input.value = instance.limits[name] == null ? "" : Number(instance.limits[name].toPrecision(6)); // exact until changed
       input.addEventListener("change", () => {
         instance.limits[name] = input.value === "" ? null : Number(input.value);
-        answers = { a: null, b: null };
+        forget();
         draw();
       });
       label.append(Object.assign(document.createElement("span"), { textContent: SPOKEN[name] }), input);
@@ -174,7 +179,7 @@ function methods() {
 
 function options(method) {
   const seconds = Number($("seconds").value) || 0;
-  if (method === "greedy") return { seconds: 0, decode: "greedy" };
+  if (method === "greedy") return { seconds: 0, ...(info().model ? { decode: "greedy" } : { policy: false }) };
   if (method === "sample") return { seconds: 0, decode: "sample:128" };
   if (method === "search") return { seconds, policy: false };
   if (method.startsWith("solver:")) return { seconds, solver: method.slice(7) };
@@ -189,7 +194,7 @@ async function run(which, signal) {
     answers[which] = body;
     draw();
   };
-  await stream("/solve/stream", { ...instance.fields(info()), ...options(method.value) }, hear, signal);
+  await stream("solve/stream", { ...instance.fields(info()), ...options(method.value) }, hear, signal);
 }
 
 function enough() {
@@ -232,15 +237,18 @@ async function solve() {
 async function think() {
   enough();
   running?.abort();
+  running = new AbortController();
+  const { signal } = running;
+  $("stop").disabled = true;
   const sample = Boolean($("think-mode").value);
   const fields = { ...instance.fields(info()), sample, seed: sample ? Math.floor(Math.random() * 2 ** 31) : 0 };
-  const thoughts = await post("/think", fields);
+  const thoughts = await post("think", fields, signal);
   const index = new Map(instance.stops.map((stop, i) => [String(stop.id), i]));
   player.load(thoughts, thoughts.ids.map((id) => index.get(String(id))));
 }
 
 const read = async (name, content) => {
-  const fields = await post("/stops", { name, text: content });
+  const fields = await post("stops", { name, text: content });
   change(() => (instance = Instance.from(fields)));
   methods();
 };
@@ -255,7 +263,7 @@ function wire() {
   $("random").addEventListener("click", () =>
     attempt("stops", async () => {
       const seed = Math.floor(Math.random() * 2 ** 31);
-      const fields = await get(`/random?problem=${instance.problem}&n=${Number($("random-n").value)}&seed=${seed}`);
+      const fields = await get(`random?problem=${instance.problem}&n=${Number($("random-n").value)}&seed=${seed}`);
       change(() => (instance = Instance.from(fields)));
     }),
   );
@@ -319,7 +327,7 @@ function fromLink() {
 
 async function start() {
   await attempt("problem", async () => {
-    ({ problems } = await get("/problems"));
+    ({ problems } = await get("problems"));
     $("problem").replaceChildren(...problems.map((problem) => new Option(`${problem.title} (${problem.id})`, problem.id)));
     change(() => {});
     methods();

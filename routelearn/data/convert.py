@@ -20,6 +20,7 @@ from routelearn.problems import Problem, get
 
 LENGTHS, PRIZES = ("distances", "max_length", "penalty"), ("prize", "real_prize", "min_prize")  # fields by their unit
 COLUMNS = ("xy", "demand", "capacity", *LENGTHS, *PRIZES)  # the fields that a file of stops can fill
+FREE = ", but may be so small that any stop meets it"  # of a minimum prize, for who wants none
 NARROW = 0.1  # of the unit square: places that lie closer together are scaled to fill it
 DECIMALS = 10**6  # demands are told apart to this fraction
 
@@ -161,10 +162,10 @@ class _Limits:
     """The three numbers that belong to the whole problem: from the arguments, else from the file."""
 
     def __init__(self, stops: Stops, capacity: Any, max_length: Any, min_prize: Any):
-        def pick(given: Any, from_file: Any, parse: Callable[[Any, str, str], Any], what: str) -> Any:
+        def pick(given: Any, from_file: Any, parse: Callable[[Any, str, str], Any], what: str, hint: str = "") -> Any:
             value = from_file if given is None else parse(given, stops.source, f"the {what} given")
             if value is not None and value <= 0:
-                raise InputError(f"{stops.source}: the {what} is {float(value):g}; it must be above 0")
+                raise InputError(f"{stops.source}: the {what} is {float(value):g}; it must be above 0{hint}")
             return value
 
         self.source = stops.source
@@ -175,7 +176,7 @@ class _Limits:
         }
         self.capacity: Fraction | None = pick(capacity, stops.capacity, exact, "capacity")
         self.max_length: float | None = pick(max_length, stops.max_length, real, "maximum length")
-        self.min_prize: float | None = pick(min_prize, stops.min_prize, real, "minimum prize")
+        self.min_prize: float | None = pick(min_prize, stops.min_prize, real, "minimum prize", FREE)
 
     def check_used(self, problem: Problem) -> None:
         """A limit that the problem does not know would be ignored; the user must hear of it."""

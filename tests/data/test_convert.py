@@ -150,6 +150,7 @@ def test_stops_in_one_place_and_on_a_line_are_no_trouble():
         (DEMANDS, {}, "cvrp needs the vehicle's capacity"),
         (DEMANDS, {"capacity": 19}, "stops.csv, line 4: stop '3' demands 20, more than the capacity 19; sdvrp"),
         (DEMANDS, {"capacity": 0}, "the capacity is 0; it must be above 0"),
+        (PENALTIES, {"min_prize": 0}, "the minimum prize is 0; it must be above 0, but may be so small"),
         (DEMANDS, {"capacity": float("nan")}, "capacity given is not a finite number"),
         (DEMANDS, {"capacity": 25, "max_length": 3}, "cvrp has no maximum length"),
         (

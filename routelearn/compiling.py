@@ -28,8 +28,14 @@ def compiled(fn: Callable[..., Any], device: torch.device) -> Callable[..., Any]
     if device.type == "cpu" and cpu_compiler() is None:
         return fn
     torch._dynamo.config.cache_size_limit = max(torch._dynamo.config.cache_size_limit, 256)
-    # On a GPU a step's few small passes are launched together: 4 % of a training step at TSP100.
-    return torch.compile(fn, dynamic=False, options={"combo_kernels": True} if device.type == "cuda" else None)
+    return torch.compile(fn, dynamic=False, options=_options() if device.type == "cuda" else None)
+
+
+def _options() -> dict[str, Any]:
+    """Of the compiler on a GPU."""
+    if torch.are_deterministic_algorithms_enabled():  # no choice among kernels by timing: each adds in its own order
+        return {"deterministic": True} if "deterministic" in torch._inductor.list_options() else {}
+    return {"combo_kernels": True}  # few small passes are launched together: 4 % of a training step at TSP100
 
 
 def compiled_encoder(policy: Any, device: torch.device) -> Callable[..., Any]:

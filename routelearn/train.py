@@ -6,6 +6,7 @@ import contextlib
 import copy
 import json
 import math
+import os
 import signal
 import threading
 import time
@@ -333,6 +334,8 @@ def surroundings(device: torch.device, precision: str, deterministic: bool) -> I
     """Processes joined, the library set up, signals to stop collected in what this yields; put back afterwards."""
     determined, products = torch.are_deterministic_algorithms_enabled(), torch.get_float32_matmul_precision()
     joined = distributed.start(device)
+    if deterministic:  # read at the first matrix product; without it the library refuses to promise the same again
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.use_deterministic_algorithms(deterministic or determined)
     torch.set_float32_matmul_precision("high" if precision == "bfloat16" else "highest")
     received: list[int] = []

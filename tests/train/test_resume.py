@@ -45,6 +45,22 @@ def check_resume(config, tmp_path, *stops):
     return a
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+@pytest.mark.parametrize("changes", [{"baseline": "rollout", "solutions": 1}, {"baseline": "shared", "solutions": 16}])
+@pytest.mark.parametrize("name", ["tsp", "sdvrp"])
+def test_on_a_gpu_the_same_bits_come_again_where_that_is_asked_for(tmp_path, name, changes):
+    config = tiny(
+        problem=name, sizes=(20,), width=128, heads=8, hidden=512, layers=3, norm="batch", batch=(64,), epochs=2,
+        epoch_steps=60, precision="bfloat16", **changes,
+    )  # fmt: skip
+    options = {"device": torch.device("cuda"), "deterministic": True, "look_seconds": 0.0}
+    train(config, tmp_path / "whole", **options)
+    report = train(config, tmp_path / "parts", report=stop_at(40), **options)
+    assert (report["stopped"], report["step"]) == (True, 40)
+    train(config, tmp_path / "parts", resume=True, **options)
+    assert differences(final_state(tmp_path / "whole"), final_state(tmp_path / "parts")) == []
+
+
 def test_resume_spans_the_end_of_the_warm_up_and_a_replacement_of_the_rollout_baseline(tmp_path):
     config = tiny(
         baseline="rollout", solutions=1, norm="batch", epochs=4, epoch_steps=6, batch=(32,), rate=3e-3,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import os
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
@@ -12,7 +13,7 @@ import pytest
 import torch
 from train_cases import CPU, log_of, run, tiny
 
-from routelearn import checkpoint, model_file
+from routelearn import checkpoint, compiling, model_file
 from routelearn import train as train_module
 from routelearn.errors import InputError
 from routelearn.train import longer, scheduled_rate, shorter, train
@@ -259,3 +260,17 @@ def test_a_baseline_that_nobody_makes_is_not_another_one():
     config = SimpleNamespace(baseline="mine")
     with pytest.raises(InputError, match="no baseline is made for 'mine'"):
         train_module.make_baseline(config, None, None, {}, "float32", CPU, False)
+
+
+def test_the_same_bits_are_asked_of_compiler_and_library(tmp_path, monkeypatch):
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", "")  # so that it is put back as it was
+    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG")
+    seen = []
+
+    def report(row):
+        seen.append((os.environ.get("CUBLAS_WORKSPACE_CONFIG"), compiling._options()))
+
+    run(tiny(epochs=1), tmp_path / "free", report=report)
+    run(tiny(epochs=1), tmp_path / "same", report=report, deterministic=True)
+    assert seen[0] == (None, {"combo_kernels": True})
+    assert seen[-1] == (":4096:8", {"deterministic": True})

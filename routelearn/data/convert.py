@@ -19,8 +19,7 @@ from routelearn.errors import InputError
 from routelearn.problems import Problem, get
 
 LENGTHS, PRIZES = ("distances", "max_length", "penalty"), ("prize", "real_prize", "min_prize")  # fields by their unit
-COLUMNS = ("xy", "demand", "capacity", *LENGTHS, *PRIZES)  # the fields that a file of stops can fill
-FREE = ", but may be so small that any stop meets it"  # of a minimum prize, for who wants none
+COLUMNS = ("xy", "demand", "capacity", *LENGTHS, *PRIZES)  # the fields that stops can fill
 NARROW = 0.1  # of the unit square: places that lie closer together are scaled to fill it
 DECIMALS = 10**6  # demands are told apart to this fraction
 
@@ -62,11 +61,7 @@ def to_instance(
     chosen = _problem(stops, problem or stops.problem or _infer(stops, limits))
     limits.check_used(chosen)
     fields = template(chosen)._fields
-    if unknown := [name for name in needed(chosen) if name not in COLUMNS]:
-        raise InputError(
-            f"{stops.source}: {chosen.name} needs {' and '.join(unknown)} for its instances, which a file of stops "
-            "cannot give; evaluate takes them from an .npz"
-        )
+    check_columns(chosen, stops.source)
     order = _order(stops, chosen.has_depot or stops.depot is not None)
     xy, matrix = _geometry(stops, order)
     referee: dict[str, Any] = {"xy": xy}
@@ -106,6 +101,19 @@ def to_instance(
     return Converted(
         chosen, _instance(chosen, policy, torch.float32, stops), _instance(chosen, referee, torch.float64, stops), scale
     )
+
+
+def unfilled(problem: Problem) -> list[str]:
+    """Fields of the problem's instances that stops cannot fill: one of one's own may have some."""
+    return [name for name in needed(problem) if name not in COLUMNS]
+
+
+def check_columns(problem: Problem, source: str) -> None:
+    if unknown := unfilled(problem):
+        raise InputError(
+            f"{source}: {problem.name} needs {' and '.join(unknown)} for its instances, which stops cannot give; "
+            "evaluate takes them from an .npz"
+        )
 
 
 def for_policy(x: Any) -> Any:
@@ -176,7 +184,8 @@ class _Limits:
         }
         self.capacity: Fraction | None = pick(capacity, stops.capacity, exact, "capacity")
         self.max_length: float | None = pick(max_length, stops.max_length, real, "maximum length")
-        self.min_prize: float | None = pick(min_prize, stops.min_prize, real, "minimum prize", FREE)
+        none = ", but may be so small that any stop meets it"
+        self.min_prize: float | None = pick(min_prize, stops.min_prize, real, "minimum prize", none)
 
     def check_used(self, problem: Problem) -> None:
         """A limit that the problem does not know would be ignored; the user must hear of it."""

@@ -39,7 +39,7 @@ def plan(
     an earlier plan to go on from. The `seconds` of search follow a first plan, which is made in any case; they end
     early when `stop` is set.
     """
-    x = x.public()
+    x, stop = x.public(), stop or Event()
     open_nodes = np.flatnonzero(~visited.numpy())
     open_nodes = open_nodes[(open_nodes != start) & (open_nodes != 0)]
     if len(open_nodes) == 0:
@@ -67,11 +67,11 @@ def plan(
     else:
         engine.start()
     begun, settled = time.perf_counter(), False
-    while not settled and time.perf_counter() - begun < seconds and not (stop is not None and stop.is_set()):
+    while not settled and time.perf_counter() - begun < seconds and not stop.is_set():
         settled = engine.descend(DESCENT_WORK)
     engine.return_to_best()
     work, now = 1, time.perf_counter()
-    while now - begun < seconds and not (stop is not None and stop.is_set()):
+    while now - begun < seconds and not stop.is_set():
         engine.explore((now - begun) / seconds, work)
         then, now = now, time.perf_counter()
         work = max(1, int(work * min(SLICE, begun + seconds - now) / max(now - then, 1e-9)))

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from routelearn.data.convert import check_columns, unfilled
 from routelearn.data.fields import template
 from routelearn.errors import InputError
 from routelearn.models import load_model, shipped, which
 from routelearn.problems import PROBLEMS, NumpyRng, Problem, get
-from routelearn.serve.jobs import SHIPPED, beyond, check_columns
+from routelearn.serve.jobs import SHIPPED
 
 TITLES = {
     "tsp": "Travelling salesman",
@@ -26,7 +27,7 @@ TITLES = {
 
 def served() -> dict[str, Problem]:
     """The problems whose instances a request can hold."""
-    return {name: problem for name, problem in PROBLEMS.items() if not beyond(problem)}
+    return {name: problem for name, problem in PROBLEMS.items() if not unfilled(problem)}
 
 
 def own_models(paths: Sequence[str]) -> dict[str, str]:

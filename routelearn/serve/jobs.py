@@ -15,7 +15,6 @@ from torch import Tensor
 
 from routelearn.data.convert import Converted, to_instance
 from routelearn.data.edge_weights import FROM_COORDINATES
-from routelearn.data.fields import template
 from routelearn.data.numbers import shown
 from routelearn.data.stops import MATRIX_STOPS, Stops
 from routelearn.errors import Infeasible, InputError
@@ -90,7 +89,7 @@ def prepare(fields: dict[str, Any], limits: Limits) -> Task:
     """`source` among the fields is what messages call the stops; it is not a client's to give."""
     source = fields.get("source") or SOURCE
     try:
-        check_served(fields, source)
+        check_revealed(fields, source)
         stops = stops_of(source=source, **{name: fields.get(name) for name in COLUMNS})
         if fields.get("metric") is not None:
             stops = measured(stops, fields["metric"])
@@ -116,26 +115,10 @@ def measured(stops: Stops, metric: str) -> Stops:
     return replace(stops, matrix=matrix, metric=metric)
 
 
-def beyond(problem: Problem) -> tuple[str, ...]:
-    """Fields of the problem's instances that no request can hold: one of one's own may have some."""
-    return tuple(name for name in template(problem)._fields if name not in ("xy", "distances", *COLUMNS, *LIMITS))
-
-
-def check_columns(problem: Problem, source: str) -> None:
-    if beyond(problem):
-        raise InputError(
-            f"{source}: the problem {problem.name} cannot be served: its instances have {', '.join(beyond(problem))}, "
-            "for which a request has no field"
-        )
-
-
-def check_served(fields: dict[str, Any], source: str) -> None:
-    """A problem that is named can be served, and what only the client knows is there."""
+def check_revealed(fields: dict[str, Any], source: str) -> None:
+    """What only the client knows is there, where the problem is named."""
     problem = PROBLEMS.get(fields.get("problem") or "")
-    if problem is None:
-        return
-    check_columns(problem, source)
-    if problem.reveals_on_visit and fields.get("real_prize") is None:
+    if problem is not None and problem.reveals_on_visit and fields.get("real_prize") is None:
         raise InputError(
             f"{source}: {problem.name} needs real_prize, what a visit to each stop brings; "
             "whoever travels is told of each on arrival"

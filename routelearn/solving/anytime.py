@@ -21,7 +21,7 @@ from routelearn.problems.base import Problem
 from routelearn.processors import usable_processors
 from routelearn.solving.board import Board
 from routelearn.solving.guide import Guide
-from routelearn.solving.start import by_cutting_all
+from routelearn.solving.start import cut_tour
 
 if TYPE_CHECKING:
     from routelearn.improve import Search
@@ -71,10 +71,9 @@ def anytime(
     searches = [first] + [
         Search(problem, x, seed * MOST_THREADS + i, horizon=horizon, graph=first.graph) for i in range(1, threads)
     ]
-    cut = by_cutting_all(x)
-    around = None if cut is None else torch.tensor(cut)
+    cut = cut_tour(x)
     workers = [
-        Worker(search, board, deadline, guide if i == 0 else None, given, threads == 1, around)
+        Worker(search, board, deadline, guide if i == 0 else None, given, threads == 1, cut)
         for i, search in enumerate(searches)
     ]
     in_threads(board, [worker.work for worker in workers])
@@ -114,11 +113,11 @@ class Worker:
         guide: Guide | None,
         given: Tensor | None,
         alone: bool,
-        around: Tensor | None = None,
+        cut: list[int] | None = None,
     ):
         self.search, self.board, self.deadline = search, board, deadline
         self.guide, self.given, self.alone = guide, given, alone
-        self.around = around  # [T]: what single insertions cannot find
+        self.cut = cut  # a tour that single insertions cannot find
         self.total = max(deadline - time.perf_counter(), 1e-9)
         self.pause, self.waited, self.tries = 1, 0, 0  # slices between two rebuildings, since the last one; rebuildings
 
@@ -135,8 +134,8 @@ class Worker:
             self._policy()
         if search.best_tour is None:
             search.run(0.0)
-            if self.around is not None:
-                search.offer(self.around)
+            if self.cut is not None:
+                search.offer(torch.tensor(self.cut))
             board.submit(search.best_tour, search.best_cost, "heuristic")
             if self.guide is not None and self.alone:  # nobody else has searched what the policy is held against
                 search.run(min(length, max(self.left, 0.0)))

@@ -39,7 +39,7 @@ def travel(
     plan has not brought enough, the rest is chosen by expected prize over way. `planned` is a first plan, which then
     need not be made. Once `stop` is set the time is up.
     """
-    public, nodes = x.public(), x.xy.shape[1]
+    public, nodes, stop = x.public(), x.xy.shape[1], stop or Event()
     earned = x.earned()[0].tolist()
     visited = torch.zeros(nodes, dtype=torch.bool)
     visited[0] = True
@@ -49,7 +49,7 @@ def travel(
     set_up, until_next = max(LEAST, SET_UP * nodes**2), 0
     while len(tour) < nodes:
         now = time.perf_counter()
-        left = 0.0 if stop is not None and stop.is_set() else deadline - now
+        left = 0.0 if stop.is_set() else deadline - now
         if must_plan or (left > set_up + LEAST and (until_next <= 0 or not ahead)):
             from routelearn.improve import plan  # compiled code: only where there is time to use it
 

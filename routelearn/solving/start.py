@@ -32,7 +32,7 @@ def construct(x: Any) -> Tensor:
         tour = by_savings(legs, x.demand[0].numpy(), int(x.capacity[0]), must_visit=x.demand[0].max() <= x.capacity[0])
     elif hasattr(x, "prize"):
         tour = [*by_insertion(legs, x), 0]
-        if (cut := by_cutting_all(x)) is not None:
+        if (cut := cut_tour(x)) is not None:
             tour = max(tour, cut, key=lambda nodes: float(x.prize[0][nodes].sum()))
     else:
         tour = by_farthest_insertion(legs)
@@ -134,7 +134,7 @@ def by_insertion(legs: Floats, x: Any) -> list[int]:
     return circle.order()[1:]
 
 
-def by_cutting_all(x: Any) -> list[int] | None:
+def cut_tour(x: Any) -> list[int] | None:
     """For a limited length over legs with shortcuts, where no single node may fit though several do; else None."""
     if x.distances is None or not hasattr(x, "max_length"):
         return None

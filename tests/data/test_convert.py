@@ -237,5 +237,5 @@ def test_a_problem_with_a_field_that_no_column_fills_is_refused(monkeypatch):
             return self.Instance(rng.uniform(batch, n, 2), rng.uniform(batch, n))
 
     monkeypatch.setitem(PROBLEMS, "weighted", Weighted())
-    with pytest.raises(InputError, match=r"weighted needs weight .* a file of stops cannot give"):
+    with pytest.raises(InputError, match=r"weighted needs weight .* stops cannot give"):
         to_instance(stops(PLAIN), "weighted")

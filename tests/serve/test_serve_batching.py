@@ -351,7 +351,7 @@ def test_a_problem_with_columns_of_its_own_is_not_offered_and_refused_in_words(m
     assert "own" not in [row["id"] for row in catalogue.problems()]
     assert list(catalogue.served()) == [name for name in PROBLEMS if name != "own"]
     places = {"coords": [[0.0, 0.0], [1.0, 1.0], [0.0, 1.0]], "problem": "own"}
-    told = "the problem own cannot be served: its instances have weight, for which a request has no field"
+    told = "own needs weight for its instances, which stops cannot give"
     with pytest.raises(InputError, match=told):
         jobs.solve(OPTIONS | places, LIMITS, Board(), None)
     with pytest.raises(InputError, match=told):

@@ -1,0 +1,84 @@
+"""Any body at all is answered or refused, never a failure of the service."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from requesting import SQUARE
+
+from routelearn.problems import PROBLEMS
+
+httpx = pytest.importorskip("httpx")
+pytestmark = pytest.mark.extra
+
+numbers = st.one_of(
+    st.floats(-10, 10), st.integers(-5, 5), st.sampled_from([1e300, -1e-300, 10**30, 0]), st.none(), st.text(max_size=3)
+)
+scalars = st.one_of(numbers, st.booleans())
+columns = st.one_of(st.lists(numbers, max_size=6), scalars)
+places = st.one_of(
+    st.lists(st.lists(st.floats(-5, 5), min_size=2, max_size=2), max_size=6),
+    st.lists(st.lists(numbers, max_size=3), max_size=6),
+    scalars,
+)
+VALID = [
+    {"coords": SQUARE},
+    {"latlon": SQUARE, "ids": list("abcde")},
+    {"matrix": [[abs(i - j) for j in range(4)] for i in range(4)]},
+    {"coords": SQUARE, "demand": [0, 1, 2, 3, 4], "capacity": 5},
+    {"coords": SQUARE, "prize": [0, 1, 2, 3, 4], "max_length": 2},
+    {"coords": SQUARE, "prize": [0, 1, 2, 3, 4], "penalty": [0, 1, 1, 1, 1], "min_prize": 3},
+]
+wild = st.fixed_dictionaries(
+    {"seconds": st.sampled_from([0, 0, 0, 0.01, -1, "x", None, 1e9])},
+    optional={
+        "coords": places, "latlon": places, "matrix": places, "demand": columns, "prize": columns, "penalty": columns,
+        "real_prize": columns, "capacity": scalars, "max_length": scalars, "min_prize": scalars,
+        "ids": st.one_of(st.lists(st.one_of(st.text(max_size=3), st.integers()), max_size=6), scalars),
+        "depot": scalars, "problem": st.one_of(st.sampled_from(sorted(PROBLEMS)), st.text(max_size=5)), "seed": scalars,
+        "policy": scalars,
+        "decode": st.sampled_from(["greedy", "sample:2", "beam:2", "augment:8", "", "sample:0", None]),
+        "solver": st.sampled_from([None, None, "savings", "nearest-neighbour", "x"]), "unknown": scalars,
+    },
+)  # fmt: skip
+
+tame = st.builds(
+    lambda valid, body, kept: valid | {"seconds": 0} | {name: body[name] for name in list(body)[1 : kept + 1]},
+    st.sampled_from(VALID), wild, st.integers(0, 2),
+)  # fmt: skip
+bodies = st.one_of(wild, tame)
+
+
+def only_2xx_and_4xx(server, examples):
+    client = httpx.Client(base_url=server.url, timeout=60)
+    seen = {}
+
+    @settings(
+        max_examples=examples, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+    )
+    @given(bodies, st.sampled_from(["/solve", "/solve", "/solve/stream", "/solve/batch"]))
+    def ask(body, path):
+        if path == "/solve/batch":
+            options = ("seconds", "problem", "seed", "policy", "decode", "solver")
+            instance = {name: value for name, value in body.items() if name not in options}
+            body = {name: value for name, value in body.items() if name in options} | {"instances": [instance] * 2}
+        response = client.post(path, content=json.dumps(body), headers={"content-type": "application/json"})
+        assert 200 <= response.status_code < 300 or 400 <= response.status_code < 500, (response.text, body)
+        seen[response.status_code // 100] = seen.get(response.status_code // 100, 0) + 1
+        if response.status_code >= 400:
+            assert response.json()["error"]
+
+    ask()
+    assert set(seen) == {2, 4}, "both kinds were met"
+
+
+def test_any_body_is_answered_or_refused(server):
+    only_2xx_and_4xx(server, 250)
+
+
+@pytest.mark.slow
+def test_ten_thousand_bodies_are_answered_or_refused(server):
+    only_2xx_and_4xx(server, 10_000)

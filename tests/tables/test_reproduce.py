@@ -124,6 +124,7 @@ def test_limits_are_the_default_s_or_the_paper_s() -> None:
     assert seconds_for(gurobi, "op-dist", 50, paper_limits=True) == 10
 
 
+@pytest.mark.extra  # the estimate is for the rows of every solver
 def test_the_estimate_for_100_instances_on_two_cores_is_below_half_an_hour(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -71,18 +71,21 @@ def to_instance(
     if "demand" in fields:
         referee["demand"], referee["capacity"], demand_unit = _whole_demand(stops, chosen, limits.capacity, order)
     if "prize" in fields:
-        referee["prize"] = _column(stops, chosen, "prize", order)
+        referee["prize"] = _column(stops, chosen, "prize", order, _usual_prize(chosen, limits))
     if "max_length" in fields:
         referee["max_length"] = _required(limits.max_length, stops, chosen, "maximum length", "max_length")
         prize_unit = float(referee["prize"].max()) or 1.0
     if "penalty" in fields:
         referee["penalty"] = _column(stops, chosen, "penalty", order)
-        referee["min_prize"] = prize_unit = _required(limits.min_prize, stops, chosen, "minimum prize", "min_prize")
-        if referee["prize"].sum() < prize_unit * (1 - 1e-9):
+        least = limits.min_prize if stops.prize is not None else limits.min_prize or 0.0
+        referee["min_prize"] = _required(least, stops, chosen, "minimum prize", "min_prize (0 for none)")
+        total = float(referee["prize"].sum())
+        if total < referee["min_prize"] * (1 - 1e-9):
             raise InputError(
-                f"{stops.source}: the minimum prize {prize_unit:g} is out of reach; "
-                f"all prizes together are {referee['prize'].sum():g}"
+                f"{stops.source}: the minimum prize {referee['min_prize']:g} is out of reach; "
+                f"all prizes together are {total:g}"
             )
+        prize_unit = float(referee["min_prize"]) or total / 2 or 1.0
         if chosen.reveals_on_visit:
             referee["real_prize"] = _column(stops, chosen, "real_prize", order)
     unit_xy, length_unit = _normalised(xy, matrix)
@@ -170,10 +173,11 @@ class _Limits:
     """The three numbers that belong to the whole problem: from the arguments, else from the file."""
 
     def __init__(self, stops: Stops, capacity: Any, max_length: Any, min_prize: Any):
-        def pick(given: Any, from_file: Any, parse: Callable[[Any, str, str], Any], what: str, hint: str = "") -> Any:
+        def pick(given: Any, from_file: Any, parse: Callable[[Any, str, str], Any], what: str, zero: bool = False) -> Any:
             value = from_file if given is None else parse(given, stops.source, f"the {what} given")
-            if value is not None and value <= 0:
-                raise InputError(f"{stops.source}: the {what} is {float(value):g}; it must be above 0{hint}")
+            if value is not None and (value < 0 or (value == 0 and not zero)):
+                rule = "cannot be negative" if zero else "must be above 0"
+                raise InputError(f"{stops.source}: the {what} is {float(value):g}; it {rule}")
             return value
 
         self.source = stops.source
@@ -184,8 +188,7 @@ class _Limits:
         }
         self.capacity: Fraction | None = pick(capacity, stops.capacity, exact, "capacity")
         self.max_length: float | None = pick(max_length, stops.max_length, real, "maximum length")
-        none = ", but may be so small that any stop meets it"
-        self.min_prize: float | None = pick(min_prize, stops.min_prize, real, "minimum prize", none)
+        self.min_prize: float | None = pick(min_prize, stops.min_prize, real, "minimum prize", zero=True)
 
     def check_used(self, problem: Problem) -> None:
         """A limit that the problem does not know would be ignored; the user must hear of it."""
@@ -252,11 +255,18 @@ def _order(stops: Stops, depot_first: bool) -> list[int]:
     return order
 
 
-def _column(stops: Stops, problem: Problem, name: str, order: list[int]) -> np.ndarray:
-    """[N] in node order, checked stop by stop; prizes of op-const are 1 where the file has none."""
+def _usual_prize(problem: Problem, limits: _Limits) -> float | None:
+    """Of every stop, where the file has no prizes: 1 if their number counts, 0 if none has to be collected."""
+    if problem.name == "op-const":
+        return 1.0
+    return 0.0 if "penalty" in template(problem)._fields and not limits.min_prize else None
+
+
+def _column(stops: Stops, problem: Problem, name: str, order: list[int], usual: float | None = None) -> np.ndarray:
+    """[N] in node order, checked stop by stop; where the file has none, `usual` for every stop but the depot."""
     values: np.ndarray | None = getattr(stops, name)
-    if values is None and name == "prize" and problem.name == "op-const":
-        values = np.ones(len(order))
+    if values is None and usual is not None:
+        values = np.full(len(order), usual)
         values[order[0]] = 0.0
     if values is None:
         raise InputError(f"{stops.source}: {problem.name} needs a {name} for every stop; there is no such column")

@@ -57,6 +57,12 @@ class Instance(NamedTuple):
         return self.prize if self.real_prize is None else self.real_prize
 
 
+def yardstick(x: Instance) -> Tensor:
+    """[B]: what prizes are measured by: the minimum, or where none is asked for, half of all (about as E.1 asks for)."""
+    unit = torch.where(x.min_prize > 0, x.min_prize, x.prize.sum(1) / 2)
+    return unit.masked_fill(unit == 0, 1.0)
+
+
 class State(NamedTuple):
     last: Tensor  # [B, S]
     owed: Tensor  # [B, S]: prize still to collect, at least 0
@@ -90,13 +96,13 @@ class PCTSP:
             values = check_column(x, column, self.name)
             reject_rows((values < 0).any(1), f"{self.name}: a {column} is negative")
             reject_rows(values[:, 0] != 0, f"{self.name}: the depot (node 0) has a {column}; it must be 0")
-        reject_rows(~(check_limit(x, "min_prize", self.name) > 0), f"{self.name}: the minimum prize is not above 0")
+        reject_rows(check_limit(x, "min_prize", self.name) < 0, f"{self.name}: the minimum prize is negative")
 
     def max_steps(self, x: Instance) -> int:
         return x.xy.shape[1]  # every customer, then the depot
 
     def features(self, x: Instance) -> tuple[Tensor, ...]:
-        share = x.prize / x.min_prize[:, None]
+        share = x.prize / yardstick(x)[:, None]
         return x.xy[:, :1], torch.cat((x.xy[:, 1:], share[:, 1:, None], x.penalty[:, 1:, None]), -1)
 
     def initial(self, x: Instance, solutions: int) -> State:
@@ -124,7 +130,8 @@ class PCTSP:
 
     def context(self, x: Instance, s: State) -> Context:
         """E.2: the last node and the share of the prize that is still to collect."""
-        return Context(s.last[..., None], (s.owed / x.min_prize[:, None])[..., None])
+        required = x.min_prize.masked_fill(x.min_prize == 0, 1.0)
+        return Context(s.last[..., None], (s.owed / required[:, None])[..., None])
 
     def step_features(self, x: Instance, s: State) -> Tensor | None:
         return None

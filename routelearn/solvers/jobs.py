@@ -160,7 +160,7 @@ def limited_legs(job: Job, limit: int) -> np.ndarray:
 def whole_prizes(job: Job, scale: int = 10**7) -> tuple[np.ndarray, int]:
     """PCTSP: prizes [N] and the minimum as integers, such that enough of the ones is enough of the others."""
     assert job.prize is not None
-    factor = scale / max(job.min_prize, float(job.prize.max()))
+    factor = scale / (max(job.min_prize, float(job.prize.max())) or 1.0)
     return np.floor(job.prize * factor).astype(np.int64), int(job.min_prize * factor * (1 - ROUNDING))
 
 

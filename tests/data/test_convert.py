@@ -79,6 +79,22 @@ def test_limits_penalties_and_prizes_scale_with_the_coordinates():
     assert float(collecting.problem.cost(collecting.referee, tour)) == 2 * 50 + 60
 
 
+def test_without_a_minimum_prize_the_policy_sees_prizes_as_shares_of_half_of_all():
+    free = to_instance(stops(PENALTIES), min_prize=0)
+    assert free.policy.prize[0].tolist() == pytest.approx([0, 0.4, 1.6])
+    assert float(free.policy.min_prize) == float(free.referee.min_prize) == 0
+    assert free.scale.prize == 12.5
+
+
+def test_penalties_alone_are_prize_collecting_without_a_minimum():
+    free = to_instance(stops("x,y,penalty\n0,0,\n30,0,60\n30,40,80\n"))
+    assert free.problem.name == "pctsp"
+    assert free.referee.prize.tolist() == [[0, 0, 0]]
+    assert float(free.referee.min_prize) == 0
+    with pytest.raises(InputError, match="pctsp needs a prize for every stop"):
+        to_instance(stops("x,y,penalty\n0,0,\n30,0,60\n"), min_prize=1)
+
+
 def test_the_depot_becomes_node_zero_and_ids_follow():
     converted = to_instance(stops("id,x,y,demand,depot\na,1,0,2,\nb,2,0,3,\nhub,0,0,,1\n"), capacity=5)
     assert converted.scale.ids == ("hub", "a", "b")
@@ -150,7 +166,8 @@ def test_stops_in_one_place_and_on_a_line_are_no_trouble():
         (DEMANDS, {}, "cvrp needs the vehicle's capacity"),
         (DEMANDS, {"capacity": 19}, "stops.csv, line 4: stop '3' demands 20, more than the capacity 19; sdvrp"),
         (DEMANDS, {"capacity": 0}, "the capacity is 0; it must be above 0"),
-        (PENALTIES, {"min_prize": 0}, "the minimum prize is 0; it must be above 0, but may be so small"),
+        (PENALTIES, {}, r"pctsp needs a minimum prize; give min_prize \(0 for none\)"),
+        (PENALTIES, {"min_prize": -1}, "the minimum prize is -1; it cannot be negative"),
         (DEMANDS, {"capacity": float("nan")}, "capacity given is not a finite number"),
         (DEMANDS, {"capacity": 25, "max_length": 3}, "cvrp has no maximum length"),
         (

@@ -65,6 +65,22 @@ def test_the_best_of_all_solutions_is_the_optimum(name, seed, matrix):
         assert problem.cost(x, tour).min().item() == pytest.approx(optimum(name, x), abs=1e-12)
 
 
+@pytest.mark.parametrize("prizes", [1.0, 0.0])
+@pytest.mark.parametrize("name", ["pctsp", "spctsp"])
+def test_without_a_minimum_prize_only_length_and_penalties_count(name, prizes):
+    problem = get(name)
+    x = problem.sample(NumpyRng(5), 1, 5)
+    x = x._replace(min_prize=torch.zeros_like(x.min_prize), prize=x.prize * prizes)
+    problem.validate(x)
+    tour = all_solutions(problem, x)
+    problem.check(x, tour)
+    assert problem.cost(x, tour).min().item() == pytest.approx(optimum(name, x), abs=1e-12)
+    assert (tour == 0).all(-1).any(), "staying at home is allowed"
+    shares = problem.features(x)[1][..., 2]
+    torch.testing.assert_close(shares.sum(1), torch.tensor([2.0 * prizes], dtype=shares.dtype))
+    assert problem.context(x, problem.initial(x, 2)).scalars.eq(0).all()
+
+
 @pytest.mark.parametrize("name", ["cvrp", "sdvrp"])
 def test_splitting_a_delivery_pays_where_it_should(name):
     """Three customers of 2 on one far spot, capacity 3: two split loads against three whole ones."""

@@ -95,7 +95,7 @@ def test_an_instance_without_stops_is_refused(name):
         ("pctsp", changed("pctsp", "penalty", -0.1, 1), r"pctsp: a penalty is negative \(instance 2\)"),
         ("pctsp", changed("pctsp", "penalty", math.inf, 1), r"pctsp: a penalty is not a finite number \(instance 2\)"),
         ("pctsp", changed("pctsp", "penalty", 0.1, 0), r"pctsp: the depot \(node 0\) has a penalty"),
-        ("pctsp", changed("pctsp", "min_prize", 0.0), r"pctsp: the minimum prize is not above 0 \(instance 2\)"),
+        ("pctsp", changed("pctsp", "min_prize", -0.1), r"pctsp: the minimum prize is negative \(instance 2\)"),
         ("spctsp", changed("spctsp", "real_prize", -1.0, 1), r"spctsp: a real_prize is negative \(instance 2\)"),
         ("spctsp", changed("spctsp", "real_prize", 1.0, 0), r"spctsp: the depot \(node 0\) has a real_prize"),
     ],

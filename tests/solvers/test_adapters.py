@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import time
 
+import brute_force
 import pytest
 import torch
 
@@ -116,6 +117,19 @@ def test_pctsp_visits_all_nodes_when_all_prizes_are_not_enough(name):
     tours = solver.solve(problem, x, seconds=10.0 if solver.exact else 0.3)
     problem.check(x, tours)
     assert ((tours > 0).sum(-1) == 8).all()
+
+
+@pytest.mark.extra
+@pytest.mark.parametrize("penalties", [1.0, 1e-3])  # with the small ones nothing is worth the way
+@pytest.mark.parametrize("name", ["ortools", "cpsat", "scip", "gurobi"])
+def test_pctsp_without_prizes_weighs_length_against_penalties(name, penalties):
+    solver, (problem, x) = installed(name), sample("pctsp", n=5)
+    x = x._replace(prize=0 * x.prize, min_prize=0 * x.min_prize, penalty=x.penalty * penalties)
+    tour = solver.solve(problem, x, seconds=1.0)
+    problem.check(x, tour)
+    for row, legs in enumerate(distance_matrix(x).tolist()):
+        best = brute_force.pctsp(legs, x.prize[row].tolist(), x.penalty[row].tolist(), 0.0)
+        assert float(problem.cost(x, tour)[row, 0]) == pytest.approx(best, abs=1e-5)
 
 
 @pytest.mark.extra

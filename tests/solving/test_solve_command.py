@@ -61,6 +61,23 @@ def test_a_tourist_day_within_its_length(tmp_path: Path) -> None:
     assert sum(f["properties"]["length"] for f in features if f["geometry"]["type"] == "LineString") <= 15 * 1.00001
 
 
+def test_stops_with_a_penalty_are_visited_or_paid_for(tmp_path: Path) -> None:
+    stops, out = tmp_path / "clients.csv", tmp_path / "day.json"
+    stops.write_text("id,x,y,penalty\noffice,0,0,\nnear,3,4,12\nfar,30,40,40\ndear,0,-60,200\n")
+    result = call(solve, stops, "--seconds", 0.1, "--out", out)
+    assert "left out: far" in result.output
+    document = json.loads(out.read_text())
+    assert document["cost"] == pytest.approx(5 + np.hypot(3, 64) + 60 + 40)
+    assert document["limits"] == {"min_prize": 0}
+    again = call(improve, out, "--seconds", 0.1, "--out", "-")
+    assert json.loads(again.stdout)["cost"] == pytest.approx(document["cost"])
+    stops.write_text("x,y,penalty\n0,0,\n3,4,1\n30,40,2\n")
+    result = call(solve, stops, "--seconds", 0.1, "--plot", tmp_path / "day.html", "--out", "-")
+    document = json.loads(result.stdout)
+    assert (document["cost"], document["routes"]) == (3, [])
+    assert (tmp_path / "day.html").exists()
+
+
 def test_watch_tells_of_every_new_best() -> None:
     result = call(solve, EXAMPLES / "deliveries.csv", "--capacity", 12, "--seconds", 0.1, "--watch", "--out", "-")
     lines = [line.split() for line in result.stderr.splitlines() if " s  " in line]

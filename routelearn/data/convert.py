@@ -173,7 +173,7 @@ class _Limits:
     """The three numbers that belong to the whole problem: from the arguments, else from the file."""
 
     def __init__(self, stops: Stops, capacity: Any, max_length: Any, min_prize: Any):
-        def pick(given: Any, from_file: Any, parse: Callable[[Any, str, str], Any], what: str, zero: bool = False) -> Any:
+        def pick(given: Any, from_file: Any, parse: Callable[[Any, str, str], Any], what: str, zero: bool) -> Any:
             value = from_file if given is None else parse(given, stops.source, f"the {what} given")
             if value is not None and (value < 0 or (value == 0 and not zero)):
                 rule = "cannot be negative" if zero else "must be above 0"
@@ -186,8 +186,8 @@ class _Limits:
             for name, value in (("capacity", capacity), ("max_length", max_length), ("min_prize", min_prize))
             if value is not None
         }
-        self.capacity: Fraction | None = pick(capacity, stops.capacity, exact, "capacity")
-        self.max_length: float | None = pick(max_length, stops.max_length, real, "maximum length")
+        self.capacity: Fraction | None = pick(capacity, stops.capacity, exact, "capacity", zero=False)
+        self.max_length: float | None = pick(max_length, stops.max_length, real, "maximum length", zero=False)
         self.min_prize: float | None = pick(min_prize, stops.min_prize, real, "minimum prize", zero=True)
 
     def check_used(self, problem: Problem) -> None:

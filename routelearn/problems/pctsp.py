@@ -58,7 +58,7 @@ class Instance(NamedTuple):
 
 
 def yardstick(x: Instance) -> Tensor:
-    """[B]: what prizes are measured by: the minimum, or where none is asked for, half of all (about as E.1 asks for)."""
+    """[B]: what prizes are measured by: the minimum, or where there is none, half of all (about as E.1 asks for)."""
     unit = torch.where(x.min_prize > 0, x.min_prize, x.prize.sum(1) / 2)
     return unit.masked_fill(unit == 0, 1.0)
 

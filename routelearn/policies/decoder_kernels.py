@@ -40,7 +40,7 @@ GRADIENT_BLOCK = {  # by padded number of nodes; the best of some ten each, but 
     128: {"BQ": 64, "num_warps": 4, "num_stages": 1},
     256: {"BQ": 16, "num_warps": 8},
 }
-FEATURES_BLOCK = {"BQ": 32, "num_warps": 8, "num_stages": 1}  # with step features: fewer spilt registers, not tuned
+FEATURES_BLOCK = {"BQ": 64, "num_warps": 4, "num_stages": 2}  # with step features: the best of six at n = 50 and 100
 
 
 def present(cache: Cache) -> bool:
@@ -54,7 +54,7 @@ def usable(cache: Cache, seen: Seen) -> bool:
     return (
         present(cache)
         and cache.keys.dtype in (torch.bfloat16, torch.float32)
-        and cache.keys.shape[1] <= MOST_NODES
+        and cache.keys.shape[1] + groups <= MOST_NODES
         and cache.keys.shape[2] & (cache.keys.shape[2] - 1) == 0
         and cache.keys.shape[3] >= 16  # a matrix unit's smallest inner dimension
         and cache.keys.shape[3] & (cache.keys.shape[3] - 1) == 0
@@ -66,13 +66,14 @@ def usable(cache: Cache, seen: Seen) -> bool:
 
 def _sizes(keys: Tensor, nodes: Tensor, scalars: Tensor, extra: Tensor | None) -> dict[str, Any]:
     """The constants that a kernel is specialised for."""
+    groups = 0 if extra is None else 1
     return {
         "H": keys.shape[2],
         "d": keys.shape[3],
         "K": nodes.shape[-1],
         "C": scalars.shape[-1],
-        "G": 0 if extra is None else 1,
-        "NP": max(16, triton.next_power_of_2(keys.shape[1])),
+        "G": groups,
+        "NP": max(16, triton.next_power_of_2(keys.shape[1] + groups)),
     }
 
 
@@ -92,7 +93,8 @@ def _launch(
     batch, queries = nodes.shape[:2]
     slope, mass, glimpse = kept or (out, out, out)
     pointers = [nodes if tensor is None else tensor for tensor in (extra, forced, seeds, actions, next_seeds)]
-    arguments = (*given, *pointers, out, slope, mass, glimpse, queries, keys.shape[1], _pitch(keys), clip, temperature)
+    pitch = _pitch(keys, extra)
+    arguments = (*given, *pointers, out, slope, mass, glimpse, queries, keys.shape[1], pitch, clip, temperature)
     sizes = _sizes(keys, nodes, scalars, extra)
     sizes |= {"MODE": mode, "SOME_GIVEN": forced is not None, "KEEP": bool(kept)}
     tile = sizes["NP"] * sizes["H"] * sizes["d"] * keys.element_size()
@@ -104,16 +106,17 @@ def _launch(
         kernels.decode[grid](*arguments, PRECISION=_precision(keys), **block, **sizes)
 
 
-def _pitch(keys: Tensor) -> int:
-    """Room for a number of every node, such that each query's begin where memory can deliver many at once."""
-    return -(-keys.shape[1] // 16) * 16
+def _pitch(keys: Tensor, extra: Tensor | None) -> int:
+    """Room for a number of every row, such that each query's begin where memory can deliver many at once."""
+    rows = keys.shape[1] + (extra is not None)
+    return -(-rows // 16) * 16
 
 
-def _to_keep(keys: Tensor, nodes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _to_keep(keys: Tensor, nodes: Tensor, extra: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
     """Room for what the gradient needs of every query: slopes [B, Q, PITCH], denominators [B, Q, H], glimpses."""
     shape, (heads, per_head) = nodes.shape[:2], keys.shape[2:]
     mass = torch.empty((*shape, heads), dtype=torch.float32, device=keys.device)
-    return keys.new_empty((*shape, _pitch(keys))), mass, keys.new_empty((*shape, heads * per_head))
+    return keys.new_empty((*shape, _pitch(keys, extra))), mass, keys.new_empty((*shape, heads * per_head))
 
 
 @torch.library.custom_op("routelearn::pointer_logits", mutates_args=())
@@ -145,7 +148,7 @@ def pointer_choice(
     given = (keys, values, pointer, tables, empty, scalar_weights, step, nodes, scalars, feasible)
     actions = torch.empty(nodes.shape[:2], dtype=torch.int64, device=keys.device)
     log_prob = torch.empty(nodes.shape[:2], dtype=torch.float32, device=keys.device)
-    next_seeds, kept = torch.empty_like(actions), _to_keep(keys, nodes) if keep else ()
+    next_seeds, kept = torch.empty_like(actions), _to_keep(keys, nodes, extra) if keep else ()
     _launch(
         given, extra, log_prob, clip, kernels.DRAW if temperature > 0 else kernels.LIKELIEST, forced=forced,
         seeds=seeds, actions=actions, next_seeds=next_seeds, kept=kept, temperature=temperature,
@@ -160,7 +163,7 @@ def _(
 ):  # fmt: skip
     shape = nodes.shape[:2]
     found = [nodes.new_empty(shape), keys.new_empty(shape, dtype=torch.float32), nodes.new_empty(shape)]
-    return found + (list(_to_keep(keys, nodes)) if keep else [])
+    return found + (list(_to_keep(keys, nodes, extra)) if keep else [])
 
 
 class _Score(torch.autograd.Function):
@@ -176,7 +179,7 @@ class _Score(torch.autograd.Function):
             out = log_prob.clone()  # autograd marks what is returned
         else:
             out = torch.empty(nodes.shape[:2], dtype=torch.float32, device=keys.device)
-            kept = _to_keep(keys, nodes)
+            kept = _to_keep(keys, nodes, extra)
             given = (keys, values, pointer, tables, empty, scalar_weights, step, nodes, scalars, feasible)
             _launch(given, extra, out, clip, kernels.SCORE, forced=actions, kept=kept)
         ctx.save_for_backward(keys, values, pointer, tables, empty, scalar_weights, step, nodes, scalars, extra, *kept)
@@ -193,31 +196,37 @@ class _Score(torch.autograd.Function):
         wide = {"dtype": torch.float32, "device": keys.device}
         d_empty = torch.empty((batch, slots, width), **wide)
         d_scalar = torch.empty((batch, width), **wide)
-        d_step = torch.empty((batch, 3, width), **wide)
+        d_step = torch.empty((batch, 2, width), **wide)
         d_keys, d_values, d_tables = (torch.empty_like(t) for t in (keys, values, tables))
         d_query, lifted = torch.empty_like(glimpse), torch.empty_like(glimpse)
         sizes = _sizes(keys, nodes, scalars, extra)
+        if extra is None:
+            block, features, rows = GRADIENT_BLOCK[sizes["NP"]], mass, pointer
+        else:
+            block, features = FEATURES_BLOCK, torch.empty_like(slope)
+            features[..., :count] = extra
+            rows = torch.cat((pointer, step[2].expand(batch, 1, width)), 1)
         # Of the products with slopes nothing is special to a head: the library has them.
-        slopes = slope[..., :count]
-        d_glimpse = slopes @ pointer
-        pulled = mass if extra is None else (slopes * extra).sum(-1, dtype=torch.float32)
-        block = GRADIENT_BLOCK[sizes["NP"]] if extra is None else FEATURES_BLOCK
+        slopes = slope[..., : rows.shape[1]]
         kernels.gradient[(batch, heads)](
-            keys, values, tables, empty, scalar_weights, step, nodes, scalars, mass if extra is None else extra,
-            slope, mass, glimpse, d_glimpse, pulled, upstream.contiguous(),
-            d_keys, d_values, lifted, d_query, d_scalar, d_step, queries, count, slope.shape[-1],
-            PRECISION=_precision(keys), **block, **sizes,
+            keys, values, tables, empty, scalar_weights, step, nodes, scalars, features, slope, mass, glimpse,
+            slopes @ rows, upstream.contiguous(), d_keys, d_values, lifted, d_query, d_scalar, d_step,
+            queries, count, slope.shape[-1], PRECISION=_precision(keys), **block, **sizes,
         )  # fmt: skip
-        d_pointer = slopes.transpose(1, 2) @ lifted
+        d_rows = slopes.transpose(1, 2) @ lifted
         kernels.table_gradient[(batch, slots)](
             nodes, d_query, d_tables, d_empty, queries, count,
             D=width, K=slots, NP=sizes["NP"], BQ=32, PRECISION=_precision(keys), num_warps=4,
         )  # fmt: skip
         scalar_gradient = d_scalar.sum(0, keepdim=True) if scalars.shape[-1] else torch.zeros_like(scalar_weights)
-        step_gradient = torch.zeros_like(step) if extra is None else d_step.sum(0)[:, None]
+        if extra is None:
+            step_gradient = torch.zeros_like(step)
+        else:
+            step_gradient = torch.cat((d_step, d_rows[:, count:]), 1).sum(0)[:, None]
         return (
-            d_keys, d_values, d_pointer, d_tables, d_empty.to(empty.dtype), scalar_gradient.to(scalar_weights.dtype),
-            step_gradient.to(step.dtype), None, None, None, None, None, None, None,
+            d_keys, d_values, d_rows[:, :count], d_tables, d_empty.to(empty.dtype),
+            scalar_gradient.to(scalar_weights.dtype), step_gradient.to(step.dtype),
+            None, None, None, None, None, None, None,
         )  # fmt: skip
 
 

@@ -7,6 +7,10 @@ H heads of width d, D = H d, K context nodes, C context scalars, G step features
 What a rollout keeps for the gradient of its choices: for every query the slopes d log p / d compatibility of the nodes
 (PITCH numbers, a multiple of 16, so that memory delivers many at once; zero means not feasible), the log of each head's
 softmax denominator (MASS), and the glimpse.
+
+A step feature g adds w g to keys, values and pointer keys (eq. 23). Its three w stand in the row after the last node,
+so that matrix products with nodes bring those with w along: a query's score there is q w, by which g enters the others;
+with sum_n weight_n g_n as its weight, the glimpse has what g adds to values; and backwards the same, with slopes too.
 """
 
 from __future__ import annotations
@@ -37,6 +41,21 @@ def _query(TABLES, EMPTY, SCALAR_WEIGHTS, index_0, index_1, scalar, b, columns, 
 
 
 @triton.jit
+def _nodes(HELD, STEP_WEIGHTS, own, real, beyond, columns, G: tl.constexpr):
+    """What a cache holds of the nodes, and in the row after the last what the step feature's weights add to it."""
+    rows = tl.load(HELD + own, mask=real[:, None], other=0.0)
+    if G == 1:
+        rows = tl.where(beyond[:, None], tl.load(STEP_WEIGHTS + columns)[None, :], rows)
+    return rows
+
+
+@triton.jit
+def _at(values, column):
+    """Of every row of `values` the number in that column."""
+    return tl.sum(tl.where(column, values, 0.0), 1)[:, None]
+
+
+@triton.jit
 def _context(NODES, SCALARS, row, valid, K: tl.constexpr, C: tl.constexpr):
     """The context of a block of queries: up to two node slots and one scalar."""
     index_0 = tl.load(NODES + row * K, mask=valid, other=0).to(tl.int32)
@@ -62,8 +81,8 @@ def _softmax(scores, feasible):
 
 @triton.jit
 def _settle(
-    compatibility, feasible, nodes, row, valid, GIVEN, SEEDS, ACTIONS, NEXT_SEEDS, OUT, SLOPE, N, PITCH, clip,
-    temperature, MODE: tl.constexpr, SOME_GIVEN: tl.constexpr, KEEP: tl.constexpr,
+    compatibility, extra, feasible, nodes, row, valid, GIVEN, SEEDS, ACTIONS, NEXT_SEEDS, OUT, SLOPE, N, PITCH, clip,
+    temperature, G: tl.constexpr, MODE: tl.constexpr, SOME_GIVEN: tl.constexpr, KEEP: tl.constexpr,
 ):  # fmt: skip
     """From the pointer's compatibilities [R, NP] of R queries to their logits, or a node and its log-probability.
 
@@ -98,9 +117,11 @@ def _settle(
         log_prob = tl.sum(tl.where(chosen & feasible, logits, 0.0), 1) - top - tl.log(total)
         if KEEP:
             slope = (tl.where(chosen, 1.0, 0.0) - mass / total[:, None]) * clip * (1 - bent * bent)
-            slope = tl.where(feasible, tl.where(tl.abs(slope) < TINY, TINY, slope), 0.0).to(SLOPE.dtype.element_ty)
+            slope = tl.where(feasible, tl.where(tl.abs(slope) < TINY, TINY, slope), 0.0)
+            if G == 1:
+                slope = tl.where((nodes == N)[None, :], tl.sum(slope * extra, 1)[:, None], slope)
             cells = row[:, None] * PITCH + nodes[None, :]
-            tl.store(SLOPE + cells, slope, mask=valid[:, None] & (nodes < PITCH)[None, :])
+            tl.store(SLOPE + cells, slope.to(SLOPE.dtype.element_ty), mask=valid[:, None] & (nodes < PITCH)[None, :])
         if SOME_GIVEN and MODE != SCORE:
             log_prob = tl.where(given >= 0, 0.0, log_prob)
         tl.store(OUT + row, log_prob, mask=valid)
@@ -129,38 +150,35 @@ def decode(
     inside = valid[:, None] & real[None, :]
     feasible = tl.load(FEASIBLE + cells, mask=inside, other=0) != 0
     index_0, index_1, scalar = _context(NODES, SCALARS, row, valid, K, C)
+    beyond = nodes == N
+    extra = feasible  # not read
     if G == 1:
-        extra = tl.load(EXTRA + cells, mask=inside, other=0.0).to(tl.float32)
-        drift = tl.zeros((BQ,), tl.float32)
+        extra = tl.load(EXTRA + cells, mask=inside, other=0.0).to(KEYS.dtype.element_ty).to(tl.float32)
     compatibility = tl.zeros((BQ, NP), tl.float32)
     for h in tl.range(0, H, loop_unroll_factor=1):
         columns = h * d + within
-        own = nodes[:, None] * D + columns[None, :]
-        k = tl.load(KEYS + first + own, mask=real[:, None], other=0.0)
-        v = tl.load(VALUES + first + own, mask=real[:, None], other=0.0)
+        own = first + nodes[:, None] * D + columns[None, :]
+        k = _nodes(KEYS, STEP_WEIGHTS, own, real, beyond, columns, G)
+        v = _nodes(VALUES, STEP_WEIGHTS + D, own, real, beyond, columns, G)
         q = _query(TABLES, EMPTY, SCALAR_WEIGHTS, index_0, index_1, scalar, b, columns, N, D, K, C)
         scores = tl.dot(q.to(k.dtype), tl.trans(k), input_precision=PRECISION)
         if G == 1:
-            into_key = tl.load(STEP_WEIGHTS + columns).to(tl.float32)
-            scores += tl.sum(q * into_key[None, :], 1)[:, None] * extra
+            scores += _at(scores, beyond[None, :]) * extra
         weights, mass = _softmax(scores, feasible)
         if KEEP:
             tl.store(MASS + row * H + h, mass, mask=valid)
-        glimpse = tl.dot(weights.to(v.dtype), v, input_precision=PRECISION)
         if G == 1:
-            into_value = tl.load(STEP_WEIGHTS + D + columns).to(tl.float32)
-            into_pointer = tl.load(STEP_WEIGHTS + 2 * D + columns).to(tl.float32)
-            glimpse += tl.sum(weights * extra, 1)[:, None] * into_value[None, :]
-            drift += tl.sum(glimpse * into_pointer[None, :], 1)
-        p = tl.load(POINTER + first + own, mask=real[:, None], other=0.0)
+            weights = tl.where(beyond[None, :], tl.sum(weights * extra, 1)[:, None], weights)
+        glimpse = tl.dot(weights.to(v.dtype), v, input_precision=PRECISION)
+        p = _nodes(POINTER, STEP_WEIGHTS + 2 * D, own, real, beyond, columns, G)
         compatibility += tl.dot(glimpse.to(p.dtype), tl.trans(p), input_precision=PRECISION)
         if KEEP:
             tl.store(GLIMPSE + row[:, None] * D + columns[None, :], glimpse.to(p.dtype), mask=valid[:, None])
     if G == 1:
-        compatibility += drift[:, None] * extra
+        compatibility += _at(compatibility, beyond[None, :]) * extra
     _settle(
-        compatibility, feasible, nodes, row, valid, GIVEN, SEEDS, ACTIONS, NEXT_SEEDS, OUT, SLOPE, N, PITCH, clip,
-        temperature, MODE, SOME_GIVEN, KEEP,
+        compatibility, extra, feasible, nodes, row, valid, GIVEN, SEEDS, ACTIONS, NEXT_SEEDS, OUT, SLOPE, N, PITCH,
+        clip, temperature, G, MODE, SOME_GIVEN, KEEP,
     )  # fmt: skip
 
 
@@ -186,9 +204,10 @@ def decode_one(
     real = nodes < N
     feasible = tl.load(FEASIBLE + row * N + nodes, mask=real, other=0) != 0
     first, own = b * N * D, nodes[:, None] * D + columns[None, :]
-    k = tl.load(KEYS + first + own, mask=feasible[:, None], other=0.0)
-    v = tl.load(VALUES + first + own, mask=feasible[:, None], other=0.0)
-    p = tl.load(POINTER + first + own, mask=feasible[:, None], other=0.0)
+    beyond = nodes == N
+    k = _nodes(KEYS, STEP_WEIGHTS, first + own, feasible, beyond, columns, G)
+    v = _nodes(VALUES, STEP_WEIGHTS + D, first + own, feasible, beyond, columns, G)
+    p = _nodes(POINTER, STEP_WEIGHTS + 2 * D, first + own, feasible, beyond, columns, G)
     q = tl.zeros((D,), tl.float32)
     for slot in tl.static_range(K):
         index = tl.load(NODES + row * K + slot)
@@ -198,42 +217,39 @@ def decode_one(
     if C == 1:
         q += tl.load(SCALARS + row).to(tl.float32) * tl.load(SCALAR_WEIGHTS + columns).to(tl.float32)
     scores = tl.sum(tl.reshape(k.to(tl.float32) * q.to(kind).to(tl.float32)[None, :], (NP, H, d)), 2)
+    extra = feasible  # not read
     if G == 1:
-        extra = tl.load(EXTRA + row * N + nodes, mask=real, other=0.0).to(tl.float32)
-        into_key = tl.load(STEP_WEIGHTS + columns).to(tl.float32)
-        scores += extra[:, None] * tl.sum(tl.reshape(q * into_key, (H, d)), 1)[None, :]
+        extra = tl.load(EXTRA + row * N + nodes, mask=real, other=0.0).to(kind).to(tl.float32)
+        scores += extra[:, None] * tl.sum(tl.where(beyond[:, None], scores, 0.0), 0)[None, :]
     weights, mass = _softmax(tl.trans(scores), feasible[None, :])  # [H, NP]
     if KEEP:
         tl.store(MASS + row * H + heads, mass)
+    if G == 1:
+        weights = tl.where(beyond[None, :], tl.sum(weights * extra[None, :], 1)[:, None], weights)
     shares = tl.trans(weights).to(kind).to(tl.float32)
     glimpse = tl.reshape(tl.sum(shares[:, :, None] * tl.reshape(v.to(tl.float32), (NP, H, d)), 0), (D,))
-    if G == 1:
-        into_value = tl.reshape(tl.load(STEP_WEIGHTS + D + columns).to(tl.float32), (H, d))
-        moved = tl.sum(weights * extra[None, :], 1)[:, None] * into_value
-        glimpse += tl.reshape(moved, (D,))
     if KEEP:
         tl.store(GLIMPSE + row * D + columns, glimpse.to(kind))
     compatibility = tl.sum(p.to(tl.float32) * glimpse.to(kind).to(tl.float32)[None, :], 1)
     if G == 1:
-        into_pointer = tl.load(STEP_WEIGHTS + 2 * D + columns).to(tl.float32)
-        compatibility += tl.sum(glimpse * into_pointer) * extra
+        compatibility += tl.sum(tl.where(beyond, compatibility, 0.0)) * extra
     single = tl.arange(0, 1)
     _settle(
-        compatibility[None, :], feasible[None, :], nodes, row + single, single == 0, GIVEN, SEEDS, ACTIONS, NEXT_SEEDS,
-        OUT, SLOPE, N, PITCH, clip, temperature, MODE, SOME_GIVEN, KEEP,
+        compatibility[None, :], extra[None, :], feasible[None, :], nodes, row + single, single == 0, GIVEN, SEEDS,
+        ACTIONS, NEXT_SEEDS, OUT, SLOPE, N, PITCH, clip, temperature, G, MODE, SOME_GIVEN, KEEP,
     )  # fmt: skip
 
 
 @triton.jit
 def gradient(
     KEYS, VALUES, TABLES, EMPTY, SCALAR_WEIGHTS, STEP_WEIGHTS, NODES, SCALARS, EXTRA, SLOPE, MASS, GLIMPSE, D_GLIMPSE,
-    PULLED, UPSTREAM, D_KEYS, D_VALUES, LIFTED, D_QUERY, D_SCALAR, D_STEP, Q, N, PITCH,
+    UPSTREAM, D_KEYS, D_VALUES, LIFTED, D_QUERY, D_SCALAR, D_STEP, Q, N, PITCH,
     H: tl.constexpr, d: tl.constexpr, K: tl.constexpr, C: tl.constexpr, G: tl.constexpr,
     NP: tl.constexpr, BQ: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """One head of one instance: gradients of its keys and values, summed over all queries in registers, and of its part
-    of every query. D_GLIMPSE is that of the glimpses but for what comes from above (UPSTREAM), and PULLED what the step
-    features add to it; LIFTED receives the glimpses times UPSTREAM, from which the pointer's gradient follows.
+    of every query. D_GLIMPSE is that of the glimpses but for what comes from above (UPSTREAM); LIFTED receives the
+    glimpses times UPSTREAM, from which the pointer's gradient follows, and D_STEP [B, 2, D] the gradient of w.
     """
     D: tl.constexpr = H * d
     b = tl.program_id(0).to(tl.int64)
@@ -241,20 +257,14 @@ def gradient(
     nodes = tl.arange(0, NP)
     columns = h * d + tl.arange(0, d)
     real = nodes < N
-    first, own = b * N * D, nodes[:, None] * D + columns[None, :]
-    k = tl.load(KEYS + first + own, mask=real[:, None], other=0.0)
-    v = tl.load(VALUES + first + own, mask=real[:, None], other=0.0)
+    beyond = nodes == N
+    own = b * N * D + nodes[:, None] * D + columns[None, :]
+    k = _nodes(KEYS, STEP_WEIGHTS, own, real, beyond, columns, G)
+    v = _nodes(VALUES, STEP_WEIGHTS + D, own, real, beyond, columns, G)
     d_k = tl.zeros((NP, d), tl.float32)
     d_v = tl.zeros((NP, d), tl.float32)
     if C == 1:
         d_scalar = tl.zeros((d,), tl.float32)
-    if G == 1:
-        into_key = tl.load(STEP_WEIGHTS + columns).to(tl.float32)
-        into_value = tl.load(STEP_WEIGHTS + D + columns).to(tl.float32)
-        into_pointer = tl.load(STEP_WEIGHTS + 2 * D + columns).to(tl.float32)
-        d_into_key = tl.zeros((d,), tl.float32)
-        d_into_value = tl.zeros((d,), tl.float32)
-        d_into_pointer = tl.zeros((d,), tl.float32)
     for start in range(0, Q, BQ):
         queries = start + tl.arange(0, BQ)
         valid = queries < Q
@@ -271,38 +281,35 @@ def gradient(
         d_glimpse = tl.load(D_GLIMPSE + part, mask=some, other=0.0).to(tl.float32) * upstream
         scores = tl.dot(q.to(k.dtype), tl.trans(k), input_precision=PRECISION)
         if G == 1:
-            by_node = tl.where(valid, queries, 0)[:, None] * N + nodes[None, :]
-            extra = tl.load(EXTRA + b * Q * N + by_node, mask=some & real[None, :], other=0.0).to(tl.float32)
-            pulled = tl.load(PULLED + row, mask=valid, other=0.0)[:, None] * upstream
-            d_glimpse += pulled * into_pointer[None, :]
-            d_into_pointer += tl.sum(pulled * glimpse, 0)
-            scores += tl.sum(q * into_key[None, :], 1)[:, None] * extra
+            extra = tl.load(EXTRA + b * Q * PITCH + cells, mask=inside, other=0.0)
+            extra = tl.where(real[None, :], extra, 0.0).to(tl.float32)
+            feasible = feasible & real[None, :]
+            scores += _at(scores, beyond[None, :]) * extra
         tl.store(LIFTED + part, (glimpse * upstream).to(k.dtype), mask=some)
         weights = tl.where(feasible, tl.exp(scores - mass[:, None]), 0.0)
+        if G == 1:
+            weights = tl.where(beyond[None, :], tl.sum(weights * extra, 1)[:, None], weights)
         d_v += tl.dot(tl.trans(weights.to(v.dtype)), d_glimpse.to(v.dtype), input_precision=PRECISION)
         d_weights = tl.dot(d_glimpse.to(v.dtype), tl.trans(v), input_precision=PRECISION)
         if G == 1:
-            d_into_value += tl.sum(tl.sum(weights * extra, 1)[:, None] * d_glimpse, 0)
-            d_weights += tl.sum(d_glimpse * into_value[None, :], 1)[:, None] * extra
+            d_weights += _at(d_weights, beyond[None, :]) * extra
         # sum_n w_n dw_n, over nodes, equals the glimpse's product with its gradient, over columns.
         d_scores = weights * (d_weights - tl.sum(d_glimpse * glimpse, 1)[:, None])
-        d_q = tl.dot(d_scores.to(k.dtype), k, input_precision=PRECISION)
         if G == 1:
-            tilted = tl.sum(d_scores * extra, 1)
-            d_q += tilted[:, None] * into_key[None, :]
-            d_into_key += tl.sum(tilted[:, None] * q, 0)
+            d_scores = tl.where(beyond[None, :], tl.sum(d_scores * extra, 1)[:, None], d_scores)
+        d_q = tl.dot(d_scores.to(k.dtype), k, input_precision=PRECISION)
         d_k += tl.dot(tl.trans(d_scores.to(k.dtype)), q.to(k.dtype), input_precision=PRECISION)
         if C == 1:
             d_scalar += tl.sum(scalar[:, None] * d_q, 0)
         tl.store(D_QUERY + part, d_q.to(k.dtype), mask=some)
-    tl.store(D_KEYS + first + own, d_k.to(k.dtype), mask=real[:, None])
-    tl.store(D_VALUES + first + own, d_v.to(k.dtype), mask=real[:, None])
+    tl.store(D_KEYS + own, d_k.to(k.dtype), mask=real[:, None])
+    tl.store(D_VALUES + own, d_v.to(k.dtype), mask=real[:, None])
     if C == 1:
         tl.store(D_SCALAR + b * D + columns, d_scalar)
     if G == 1:
-        tl.store(D_STEP + (b * 3) * D + columns, d_into_key)
-        tl.store(D_STEP + (b * 3 + 1) * D + columns, d_into_value)
-        tl.store(D_STEP + (b * 3 + 2) * D + columns, d_into_pointer)
+        step = D_STEP + b * 2 * D + tl.zeros_like(nodes)[:, None] + columns[None, :]
+        tl.store(step, d_k, mask=beyond[:, None])
+        tl.store(step + D, d_v, mask=beyond[:, None])
 
 
 @triton.jit

@@ -23,7 +23,7 @@ from routelearn.policies.base import Seen, shape_of
 from routelearn.problems import DeviceRng, get
 from routelearn.rollout import begin, look, rollout
 
-CASES = [("tsp", 12), ("tsp", 17), ("cvrp", 9), ("sdvrp", 9), ("pctsp", 15)]  # 16 is where a block ends
+CASES = [("tsp", 12), ("tsp", 17), ("cvrp", 9), ("sdvrp", 9), ("sdvrp", 15), ("pctsp", 15)]  # 16 is where a block ends
 MEASURES = ("score", "gradient", "few", "many", "encoder", "encoder gradient")
 
 

@@ -1,4 +1,4 @@
-"""A run that was stopped and resumed is, bit for bit, the run that was never stopped (on a GPU: where that is asked for)."""
+"""A run that was stopped and resumed is, bit for bit, the one that was never stopped (on a GPU: where asked for)."""
 
 from __future__ import annotations
 

@@ -42,15 +42,18 @@ def config_for(problem: str, n: int, baseline: str, precision: str) -> TrainConf
     )
 
 
-def rollout_length(problem, policy, config, device, precision) -> int:
+def rollout_length(problem, config) -> int:
     """Steps that a trained policy's rollouts need: the bound, or for several routes what was seen at n = 100."""
     n = config.sizes[0]
     bound = problem.max_steps(problem.sample(NumpyRng(0), 64, n))
     return bound if bound <= n + 1 else int(n * 1.3) + 6
 
 
-def flops(policy, problem, config: TrainConfig, steps: int) -> float:
-    """Floating point operations of the matrix products of one training step, forward and backward."""
+def flops(problem, config: TrainConfig, steps: int, scored: bool) -> float:
+    """Floating point operations of the matrix products of one training step, forward and backward.
+
+    On a GPU a rollout keeps what the gradient needs; elsewhere its record is `scored` once more.
+    """
     n = config.sizes[0] + (1 if problem.has_depot else 0)
     d, batch, solutions = config.width, config.batch[0], config.solutions
     encoder = config.layers * (2 * n * (4 * d * d + 2 * d * config.hidden) + 4 * n * n * d)
@@ -58,7 +61,7 @@ def flops(policy, problem, config: TrainConfig, steps: int) -> float:
     decode = steps * 6 * n * d
     forward = encoder + prepare + solutions * decode
     greedy = encoder + prepare + decode if config.baseline == "rollout" else 0
-    return batch * (3 * forward + solutions * decode + greedy)
+    return batch * (3 * forward + (solutions * decode if scored else 0) + greedy)
 
 
 def timed(fn, device: torch.device, seconds: float) -> float:
@@ -90,11 +93,13 @@ def measure(name: str, n: int, baseline: str, device: torch.device, precision: s
     problem = problems.get(name)
     torch.manual_seed(0)
     policy = policies.build(config.policy, shape_of(problem), config.policy_options()).to(device)
-    steps = rollout_length(problem, policy, config, device, precision)
+    steps = rollout_length(problem, config)
     compile = device.type == "cuda"
     estimate = make_baseline(config, problem, policy, {n: steps}, precision, device, compile).to(device)
     rate = torch.tensor(1e-4, device=device) if compile else 1e-4
-    optimiser = torch.optim.Adam(policy.parameters(), lr=rate, fused=True, capturable=compile)
+    learned = [p for p in estimate.parameters() if p.requires_grad]  # a critic's
+    groups = [{"params": list(policy.parameters())}] + ([{"params": learned}] if learned else [])
+    optimiser = torch.optim.Adam(groups, lr=rate, fused=True, capturable=compile)
     if compile:
         torch.cuda.reset_peak_memory_stats()
     started = time.perf_counter()
@@ -121,7 +126,7 @@ def measure(name: str, n: int, baseline: str, device: torch.device, precision: s
         "ms": per_step * 1e3,
         "instances_per_second": batch / per_step,
         "rollouts_per_second": batch * config.solutions / per_step,
-        "flops": flops(policy, problem, config, steps) / per_step,
+        "flops": flops(problem, config, steps, scored=not compile) / per_step,
         "memory_gib": torch.cuda.max_memory_allocated() / 2**30 if compile else None,
         "setup_seconds": ready,
     }

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 from zipfile import BadZipFile, ZipFile
 
 import torch
 
+from routelearn.atomic import replace_file
 from routelearn.errors import InputError
 
 FORMAT = 1
@@ -44,23 +43,12 @@ def restore_random_state(state: dict[str, Any]) -> None:
 
 def save(path: Path, state: dict[str, Any]) -> None:
     """Whatever happens, a whole checkpoint is there."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    _replace(path, lambda file: torch.save({"format": FORMAT, **state}, file))
+    replace_file(path, lambda file: torch.save({"format": FORMAT, **state}, file))
 
 
 def write_text(path: Path, text: str) -> None:
     """Whatever happens, the whole text is there, or what was there before."""
-    _replace(path, lambda file: file.write(text.encode()))
-
-
-def _replace(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
-    """To a temporary file, to the disk, then renamed."""
-    temporary = path.with_name(f".{path.name}.part")
-    with open(temporary, "wb") as file:
-        write(file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    replace_file(path, lambda file: file.write(text.encode()))
 
 
 def load(path: Path, device: torch.device | str = "cpu") -> State:

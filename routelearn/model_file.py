@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_bytes
 
 from routelearn import policies, problems
+from routelearn.atomic import replace_file
 from routelearn.errors import InputError
 from routelearn.policies.base import shape_of
 
@@ -45,15 +45,11 @@ def save(path: str | os.PathLike[str], model: Model, *, half: bool = False) -> N
         "options": json.dumps(model.options),
         "card": json.dumps(model.card),
     }
-    temporary = target.with_name(f".{target.name}.part")
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(to_bytes(tensors, metadata=header))
-        os.replace(temporary, target)
-    except (OSError, SafetensorError) as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise InputError(f"{path}: cannot be written ({getattr(error, 'strerror', None) or error})") from error
+        content = to_bytes(tensors, metadata=header)
+    except SafetensorError as error:
+        raise InputError(f"{path}: cannot be written ({error})") from error
+    replace_file(target, lambda file: file.write(content))
 
 
 def load(path: str | os.PathLike[str], device: torch.device | str = "cpu") -> Model:

@@ -33,10 +33,15 @@ from routelearn.policies.base import shape_of
 from routelearn.policies.cpu_shares import keeping_memory
 from routelearn.problems.base import NumpyRng, Problem, to_device, to_single
 from routelearn.rollout import advance
+from routelearn.tally import Tally, astray, better
 from routelearn.update import Meter, Update, truncated_greedy_costs
 from routelearn.validation import gaps, mismatch, settle, settling_set, validate, validation_set
+from routelearn.warm_start import ancestry, start_from
 
 Report = Callable[[dict[str, Any]], None]  # hears of every look at the run
+
+# A run of so many minutes is validated so often at least, but not while validating would take a tenth of the time.
+LOOKS, PATIENCE = 20, 10
 
 
 def train(
@@ -49,6 +54,7 @@ def train(
     recipe: str | None = None,
     reference: dict[int, Tensor] | None = None,
     deterministic: bool = False,
+    begun_with: dict[str, Any] | None = None,
     compile: bool | None = None,
     look_seconds: float = 1.0,
     save_seconds: float = 60.0,
@@ -58,14 +64,14 @@ def train(
 
     `reference` holds costs of the validation instances per size, to report a gap; `recipe` is what the configuration
     was made by, for the model's card. `out` receives config.json, metrics.jsonl, checkpoint.pt (the whole state),
-    best.safetensors and last.safetensors.
+    best.safetensors and last.safetensors, and begun-with.json: whatever else the caller wants to know of the run later.
     """
     precision = resolve_precision(config.precision, device)
     memory = keeping_memory() if device.type == "cpu" else contextlib.nullcontext()
     with memory, surroundings(device, precision, deterministic) as stop_signals:
         return learn(
             config, out, device=device, resume=resume, warm_start=warm_start, recipe=recipe, reference=reference or {},
-            compile=device.type == "cuda" if compile is None else compile, precision=precision,
+            begun_with=begun_with, compile=device.type == "cuda" if compile is None else compile, precision=precision,
             stop_signals=stop_signals, look_seconds=look_seconds, save_seconds=save_seconds, report=report,
         )  # fmt: skip
 
@@ -79,6 +85,7 @@ def learn(
     warm_start: Path | None,
     recipe: str | None,
     reference: dict[int, Tensor],
+    begun_with: dict[str, Any] | None,
     compile: bool,
     precision: str,
     stop_signals: list[int],
@@ -97,11 +104,11 @@ def learn(
     origin = {"recipe": recipe, "warm_start": None, "instances_before": 0, "minutes_before": 0.0}
     tally = Tally()
     if warm_start is not None:
-        card, fresh = load_matching(policy, warm_start)
+        card, notes = start_from(policy, config, warm_start)
         origin |= ancestry(warm_start, card)
-        if fresh:
-            tally.notes.append(f"not in {warm_start.name}, so they start afresh: {', '.join(fresh)}")
+        tally.notes += notes
     steps = {n: problem.max_steps(problem.sample(NumpyRng(config.seed), 64, n)) for n in config.sizes}
+    most_steps = {n: 4 * bound for n, bound in steps.items()}
     distributed.broadcast(policy)
     baseline = make_baseline(config, problem, policy, steps, precision, device, compile).to(device)
     distributed.broadcast(baseline)
@@ -114,22 +121,25 @@ def learn(
     meters, norm_average = {n: Meter(device) for n in config.sizes}, torch.zeros((), device=device)
 
     step, epoch, elapsed_before, instances = 0, 0, 0.0, 0
-    rate_scale, best_cost, skipped, rollbacks = 1.0, math.inf, 0, 0
-    best_state: dict[str, Any] = {}
+    rate_scale, skipped, rollbacks = 1.0, 0, 0
+    judged_step, next_judgement = -1, math.inf  # validated last at this step; due again at this time
+    best_state: dict[str, Any] = {}  # the best validated so far (at first: where the run began), its costs by size
     longest = dict.fromkeys(config.sizes, 0)  # steps that rollouts needed since their bound was last looked at
     checkpoint_path = out / "checkpoint.pt"
     if resume:
         state = checkpoint.load(checkpoint_path)
-        refuse_other_run(checkpoint_path, TrainConfig.from_dict(json.loads(state["config"])), config)
+        before = TrainConfig.from_dict(json.loads(state["config"]))
+        refuse_other_run(checkpoint_path, before, config)
+        other_validation = any(
+            getattr(before, name) != getattr(config, name) for name in ("validation_instances", "validation_seed")
+        )
         policy.load_state_dict(state["policy"])
         baseline.load_state_dict(state["baseline"])
         # Only what Adam remembers: its settings, the rate's tensor among them, are this run's and on this device.
         optimiser.load_state_dict({**optimiser.state_dict(), "state": state["optimiser"]["state"]})
         norm_average.copy_(state["norm_average"])
         step, epoch, elapsed_before, instances = (state[k] for k in ("step", "epoch", "elapsed", "instances"))
-        rate_scale, best_cost, skipped, rollbacks = (
-            state[k] for k in ("rate_scale", "best_cost", "skipped", "rollbacks")
-        )
+        rate_scale, skipped, rollbacks = (state[k] for k in ("rate_scale", "skipped", "rollbacks"))
         best_state, origin = state["best"], state.get("origin", origin)
         steps.update(state["rollout_steps"])
         longest.update(state["longest"])
@@ -137,9 +147,12 @@ def learn(
             checkpoint.restore_random_state({k: ranks[distributed.rank()] for k, ranks in state["random"].items()})
         else:  # more ranks than before: the new ones need a stream of their own
             torch.manual_seed(config.seed + 1_000_003 * distributed.rank() + step)
-    if leader and (not resume or epoch < config.epochs):  # a run that is over stays what it was
+    limit = config.minutes * 60 if config.minutes else math.inf
+    if leader and (not resume or (epoch < config.epochs and elapsed_before < limit)):  # what is over stays as it was
         out.mkdir(parents=True, exist_ok=True)
         checkpoint.write_text(out / "config.json", config.to_json() + "\n")
+        if begun_with is not None:
+            checkpoint.write_text(out / "begun-with.json", json.dumps(begun_with, indent=2) + "\n")
         forget_later(out / "metrics.jsonl", step if resume else -1)
 
     def elapsed() -> float:
@@ -160,7 +173,6 @@ def learn(
             "elapsed": elapsed(),
             "instances": instances,
             "rate_scale": rate_scale,
-            "best_cost": best_cost,
             "skipped": skipped,
             "rollbacks": rollbacks,
             "best": best_state,
@@ -170,33 +182,37 @@ def learn(
             "random": random,
         }
         checkpoint.save(checkpoint_path, state)
-        save_model("last", policy.state_dict())
-        if best_state:
-            save_model("best", best_state["policy"], best_state.get("instances"), best_state.get("elapsed"))
+        save_model("last", policy.state_dict(), instances, elapsed(), None)
+        if best_state["costs"]:
+            weights, after, spent, costs = (best_state[k] for k in ("policy", "instances", "elapsed", "costs"))
+            save_model("best", weights, after, spent, sum(costs.values()))
 
-    def keep_best(cost: float) -> None:
-        nonlocal best_cost, best_state
-        best_cost = cost
+    def keep_best(costs: dict[int, float]) -> None:
+        nonlocal best_state
         parts = {"policy": policy, "optimiser": optimiser, "baseline": baseline}
         best_state = clone({name: part.state_dict() for name, part in parts.items()})
-        best_state |= {"instances": instances, "elapsed": elapsed()}
+        best_state |= {"instances": instances, "elapsed": elapsed(), "costs": costs}
 
-    def save_model(name: str, weights: dict[str, Tensor], after: int | None = None, spent: float | None = None) -> None:
-        """With its card; these weights had seen `after` instances in `spent` seconds (now, if not given)."""
-        saved = copy.deepcopy(policy)  # building one would draw from the generator that training draws from
-        saved.load_state_dict(weights)
-        settle(problem, saved, settling, precision)
+    def settled(weights: dict[str, Tensor]) -> Any:
+        """A policy with these weights, fit to be judged."""
+        made = copy.deepcopy(policy)  # building one would draw from the generator that training draws from
+        made.load_state_dict(weights)
+        settle(problem, made, settling, precision)
+        return made
+
+    def save_model(name: str, weights: dict[str, Tensor], after: int, spent: float, cost: float | None) -> None:
+        """With its card; these weights had seen `after` instances in `spent` seconds."""
         card = {
             "sizes": sorted(set(config.sizes)),
             **origin,
-            "instances": instances if after is None else after,
-            "minutes": round((elapsed() if spent is None else spent) / 60, 2),
+            "instances": after,
+            "minutes": round(spent / 60, 2),
             "hardware": torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU",
             "seed": config.seed,
-            "validation_cost": best_cost if name == "best" else None,
+            "validation_cost": cost,
             "config": json.loads(config.to_json()),
         }
-        model = model_file.Model(saved, config.problem, config.policy, config.policy_options(), card)
+        model = model_file.Model(settled(weights), config.problem, config.policy, config.policy_options(), card)
         model_file.save(out / f"{name}.safetensors", model)
 
     def log(row: dict[str, Any]) -> None:
@@ -206,11 +222,31 @@ def learn(
                 file.write(json.dumps(row) + "\n")
         report(row)
 
-    def look_around() -> tuple[float, bool, bool]:
-        """Seconds so far, whether to stop, whether to save: for all ranks alike, lest one wait for another."""
-        due = time.monotonic() - last_save > save_seconds
-        seconds, stop, save_now = distributed.largest(elapsed(), bool(stop_signals), due)
-        return seconds, bool(stop), bool(save_now)
+    def mean_costs(judged: Any) -> dict[int, float]:
+        """By size, the same on all ranks; noted for the log, with the gap."""
+        costs = {n: validate(problem, judged, x, precision) for n, x in validation.items()}
+        tally.gap = gaps(costs, reference)
+        return dict(zip(costs, distributed.largest(*(float(cost.mean()) for cost in costs.values())), strict=True))
+
+    def judge() -> dict[int, float]:
+        """Validate the policy as it is."""
+        nonlocal judged_step, next_judgement
+        began = time.monotonic()
+        settle(problem, policy, settling, precision)
+        costs = mean_costs(policy)
+        tally.validation = {str(n): cost for n, cost in costs.items()}
+        tally.mismatch = max(mismatch(problem, policy, x, config, precision) for x in validation.values())
+        judged_step, now = step, time.monotonic()
+        next_judgement = now + max(limit / LOOKS, PATIENCE * (now - began))
+        return costs
+
+    def look_around() -> tuple[float, bool, bool, bool]:
+        """Seconds so far, whether to stop, save, judge: for all ranks alike, lest one wait for another."""
+        now = time.monotonic()
+        seconds, stop, save_now, judge_now = distributed.largest(
+            elapsed(), bool(stop_signals), now - last_save > save_seconds, now > next_judgement
+        )
+        return seconds, bool(stop), bool(save_now), bool(judge_now)
 
     pool = torch.cuda.graph_pool_handle() if device.type == "cuda" else None
     updates: dict[tuple[int, int, str], Captured] = {}  # one captured step per size, rollout length and phase
@@ -218,11 +254,17 @@ def learn(
     # --------------------------------------------------------------------------------------------- loop
     # Between two looks at the device the host only launches; on a CPU there is nothing to wait for.
     stride = 20 if device.type == "cuda" else 1
-    limit = config.minutes * 60 if config.minutes else math.inf
     last_save = last_report = time.monotonic()
+    next_judgement = last_report + limit / LOOKS
     row: dict[str, Any] = {"rate": 0.0, "progress": 1.0, "skipped": skipped, **tally.row(1.0)}  # if no step is left
-    first_step = step
-    seconds, stop, _ = look_around()
+    last_judgement: dict[str, Any] = {"validation": {}, "gap": {}}
+    first_step, applied = step, 0
+    if not resume:
+        keep_best({})
+        save()  # a run that is killed in its first minute can be resumed, too
+    elif other_validation or "costs" not in best_state:  # the best cost was that of other instances
+        best_state["costs"] = mean_costs(settled(best_state["policy"]))
+    seconds, stop, _, judge_now = look_around()
     while epoch < config.epochs and seconds < limit and not stop:
         progress = max(step / (config.epochs * config.epoch_steps), seconds / limit)
         now = rate_scale * scheduled_rate(config, step, epoch, progress)
@@ -243,90 +285,63 @@ def learn(
 
         for n, meter in meters.items():
             read = meter.read()  # waits for the device
-            tally.add(read, config.batch_of(n) * distributed.world())
+            tally.add(n, read, config.batch_of(n) * distributed.world())
             skipped += int(read["skipped"])
+            applied += int(read["steps"] - read["skipped"])
             longest[n] = max(longest[n], int(read["longest"]))
             if read["unfinished"]:
                 tally.notes.append(f"a rollout of n = {n} did not finish in {steps[n]} steps: allowing more")
-                steps[n] = longer(steps[n])
+                steps[n] = min(longer(steps[n]), most_steps[n])
 
         end_of_epoch = step % config.epoch_steps == 0
-        if end_of_epoch:
-            settle(problem, policy, settling, precision)
-            costs = {n: validate(problem, policy, x, precision) for n, x in validation.items()}
-            (total,) = distributed.largest(sum(float(cost.mean()) for cost in costs.values()))
-            tally.validation = {str(n): float(cost.mean()) for n, cost in costs.items()}
-            tally.gap = gaps(costs, reference)
-            tally.mismatch = max(mismatch(problem, policy, x, config, precision) for x in validation.values())
-            tally.notes.append(baseline.end_epoch(policy, epoch))
-            epoch += 1
-            if total < best_cost:
-                keep_best(total)
-            elif best_state and not total <= best_cost + config.rollback * abs(best_cost):
+        if end_of_epoch or judge_now:
+            costs = judge()
+            if end_of_epoch:
+                tally.notes.append(baseline.end_epoch(policy, epoch))
+                epoch += 1
+            if better(costs, best_state["costs"]):
+                keep_best(costs)
+            elif astray(costs, best_state["costs"], config.rollback):
                 policy.load_state_dict(best_state["policy"])
                 restore_optimiser(optimiser, best_state["optimiser"])
                 baseline.load_state_dict(best_state["baseline"])
                 rate_scale, rollbacks = rate_scale / 2, rollbacks + 1
                 norm_average.zero_()
                 tally.notes.append(f"validation is over {config.rollback:.0%} off its best: back to it, half the rate")
+        if end_of_epoch:
+            if applied == 0:
+                tally.notes.append("no step of this epoch was applied, all gradients were wild; a lower rate may help")
+            applied = 0
             if epoch == 1 or epoch % 5 == 0:
                 steps.update({n: shorter(steps[n], longest[n]) for n in steps})  # the baseline holds it, too
                 longest = dict.fromkeys(config.sizes, 0)
-        if end_of_epoch or time.monotonic() - last_report > look_seconds:
+        if tally.validation or time.monotonic() - last_report > look_seconds:
             row = {"rate": now, "progress": progress, "skipped": skipped}
             row |= tally.row(time.monotonic() - last_report)
             log(row)
+            last_judgement = tally.judgement() or last_judgement
             tally, last_report = Tally(), time.monotonic()
-        seconds, stop, save_now = look_around()
+        seconds, stop, save_now, judge_now = look_around()
         if save_now:
             save()
             last_save = time.monotonic()
     save()
 
     # ---------------------------------------------------------------------------------------------- end
-    settle(problem, policy, settling, precision)
-    costs = {n: validate(problem, policy, x, precision) for n, x in validation.items()}
-    (total,) = distributed.largest(sum(float(cost.mean()) for cost in costs.values()))
-    if total < best_cost and not stop:  # a run that was stopped goes on as if it had not been looked at here
-        keep_best(total)
-        save()
-    row.pop("note", None)
-    row["validation"] = {str(n): float(cost.mean()) for n, cost in costs.items()}
-    row["gap"] = gaps(costs, reference)
-    if step > first_step and not stop:
-        log(row)
-    return {"step": step, "instances": instances, "elapsed": elapsed(), "stopped": stop, **row}
+    if judged_step != step and not stop:  # a run that was stopped is not judged: it goes on as if it had not been
+        costs = judge()
+        if better(costs, best_state["costs"]):
+            keep_best(costs)
+            save()
+        last_judgement = tally.judgement()
+        row = {key: value for key, value in row.items() if key != "note"} | last_judgement
+        if step > first_step:
+            log(row)
+    row = {"step": step, "instances": instances, "elapsed": elapsed(), "stopped": stop, **row, **last_judgement}
+    return row
 
 
 # ------------------------------------------------------------------------------------------------ pieces
-
-
-class Tally:
-    """What happened since the last line of the log."""
-
-    def __init__(self) -> None:
-        self.sums: dict[str, float] = {}
-        self.instances = 0.0
-        self.notes: list[str | None] = []
-        self.validation: dict[str, float] = {}
-        self.gap: dict[str, float] = {}
-        self.mismatch = 0.0
-
-    def add(self, read: dict[str, float], batch: int) -> None:
-        self.instances += read["steps"] * batch
-        for name in ("cost", "value", "gradient_norm"):
-            self.sums[name] = self.sums.get(name, 0.0) + read[name] * (read["steps"] - read["skipped"])
-        self.sums["applied"] = self.sums.get("applied", 0.0) + read["steps"] - read["skipped"]
-
-    def row(self, seconds: float) -> dict[str, Any]:
-        applied = max(1.0, self.sums.get("applied", 0.0))
-        names = ("cost", "value", "gradient_norm")
-        row: dict[str, Any] = {name: self.sums.get(name, 0.0) / applied for name in names}
-        row["instances_per_second"] = self.instances / max(seconds, 1e-9)
-        if self.validation:
-            row |= {"validation": self.validation, "gap": self.gap, "mismatch": self.mismatch}
-        notes = "; ".join(note for note in self.notes if note)
-        return row | ({"note": notes} if notes else {})
 
 
 @contextlib.contextmanager
@@ -339,7 +354,9 @@ def surroundings(device: torch.device, precision: str, deterministic: bool) -> I
     torch.use_deterministic_algorithms(deterministic or determined)
     torch.set_float32_matmul_precision("high" if precision == "bfloat16" else "highest")
     received: list[int] = []
-    heard = (signal.SIGTERM, signal.SIGINT) if threading.current_thread() is threading.main_thread() else ()
+    heard = [signal.SIGTERM, signal.SIGINT] if threading.current_thread() is threading.main_thread() else []
+    if heard and hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as by nohup
+        heard.append(signal.SIGHUP)
     handlers = {number: signal.signal(number, lambda number, frame: received.append(number)) for number in heard}
     try:
         yield received
@@ -396,7 +413,7 @@ def make_baseline(
     if config.baseline != "rollout":
         raise InputError(f"no baseline is made for {config.baseline!r}")
 
-    customers = 1 if problem.has_depot else 0
+    depots = 1 if problem.has_depot else 0
     step = compiled(advance, device) if compile and policy.compiles else advance
 
     encoders: dict[int, Any] = {}
@@ -404,7 +421,7 @@ def make_baseline(
     def rollout_costs(frozen: Any, x: Any) -> Tensor:
         if id(frozen) not in encoders:
             encoders[id(frozen)] = compiled_encoder(frozen, device) if compile and frozen.compiles else frozen.encode
-        bound = steps[x.xy.shape[1] - customers]
+        bound = steps[x.xy.shape[1] - depots]
         return truncated_greedy_costs(problem, frozen, x, bound, encode=encoders[id(frozen)], step=step)
 
     def evaluate_costs(candidate: Any, x: Any) -> Tensor:
@@ -451,10 +468,9 @@ def set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
 
 def restore_optimiser(optimiser: torch.optim.Optimizer, saved: dict[str, Any]) -> None:
     """Copy a state into the optimiser's own tensors; loading it would put others in their place."""
-    own = optimiser.state_dict()["state"]
-    for index, state in saved["state"].items():
-        for name, value in state.items():
-            own[index][name].copy_(value)
+    for index, own in optimiser.state_dict()["state"].items():
+        for name, value in own.items():
+            value.copy_(saved["state"].get(index, {}).get(name, torch.zeros_like(value)))
 
 
 def clone(state: Any) -> Any:
@@ -475,25 +491,3 @@ def shorter(steps: int, longest: int) -> int:
     """A shorter rollout, if what was needed leaves a tenth unused even with a margin."""
     wanted = (int(longest * 1.06) + 2 + 3) // 4 * 4
     return wanted if longest > 0 and wanted <= 0.9 * steps else steps
-
-
-def ancestry(path: Path, card: dict[str, Any]) -> dict[str, Any]:
-    """What a model that starts from this one says of it: its name, and all that was spent on it."""
-    name = f"{path.resolve().parent.name}/{path.stem}" if path.stem in ("best", "last") else path.stem
-    return {
-        "warm_start": name,
-        "instances_before": card.get("instances", 0) + card.get("instances_before", 0),
-        "minutes_before": round(card.get("minutes", 0.0) + card.get("minutes_before", 0.0), 2),
-    }
-
-
-def load_matching(policy: Any, path: Path) -> tuple[dict[str, Any], list[str]]:
-    """Start from another model: parameters of the same name and shape are taken. Its card, and what stays fresh."""
-    model = model_file.load(path)
-    theirs = model.policy.state_dict()
-    own = policy.state_dict()
-    shared = {name: value for name, value in theirs.items() if name in own and own[name].shape == value.shape}
-    if len(shared) < len(own) // 2:
-        raise InputError(f"{path}: only {len(shared)} of {len(own)} parameters fit this policy; is its width the same?")
-    policy.load_state_dict({**own, **shared})
-    return model.card, [name for name in own if name not in shared]

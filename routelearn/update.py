@@ -147,12 +147,15 @@ class Update:
         (loss if learned is None else loss + learned).backward()
         distributed.average_gradients(self.parameters)
         # An instance cut short looks cheap and would be rewarded; neither it nor a wild step is applied.
-        unfinished = ~(rolled.done.all() & value.isfinite().all())
+        unfinished = ~rolled.done.all() | value.isposinf().any()  # the rollout baseline's solutions, too
         norms = torch.stack([nn.utils.clip_grad_norm_(group, config.gradient_norm) for group in self.groups])
         norm, usual = norms[0], self.norm_average  # 0 until the first step
-        wild = ~norms.isfinite().all() | ((norm > config.explosion * usual) & (usual > 0))
-        skip = distributed.average((unfinished | wild).float()) > 0
-        usual.copy_(torch.where(skip, usual, torch.where(usual > 0, usual.lerp(norm, 0.01), norm)))
+        finite, bound = norms.isfinite().all(), config.explosion * usual
+        wild = ~finite | ((norm > bound) & (usual > 0))
+        cut, skip = distributed.average(torch.stack((unfinished, unfinished | wild)).float()) > 0
+        # An exploding step counts in the mean as far as it may go: should all be so large, they are soon usual.
+        moved = torch.where(usual > 0, usual.lerp(torch.minimum(norm, bound), 0.01), norm)
+        usual.copy_(torch.where(finite & ~cut, moved, usual))
         self.optimiser.found_inf = skip.float()  # type: ignore[attr-defined]  # the fused kernel then changes nothing
         self.optimiser.step()
         distributed.average_buffers(policy)

@@ -114,12 +114,10 @@ def test_folders_are_made_and_an_old_file_is_replaced(tmp_path):
 def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(saved, monkeypatch):
     before = saved.read_bytes()
 
-    def full(path, data):
-        with open(path, "wb") as file:
-            file.write(data[:9])
+    def full(descriptor):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("pathlib.Path.write_bytes", full)
+    monkeypatch.setattr("os.fsync", full)
     with pytest.raises(InputError, match=r"cannot be written \(No space left on device\)"):
         model_file.save(saved, made())
     assert saved.read_bytes() == before

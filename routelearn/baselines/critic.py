@@ -1,4 +1,7 @@
-"""A learned value function (appendix B.1), and the LSTM critic for the Pointer Network (section 5.2)."""
+"""A learned value function (appendix B.1), and an LSTM critic for the Pointer Network (section 5.2).
+
+The latter estimates from the last hidden state; that of Bello et al. (2016) first looks at all of them a few times.
+"""
 
 from __future__ import annotations
 

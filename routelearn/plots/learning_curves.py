@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -55,20 +57,32 @@ def read_run(folder: Path, label: str | None = None) -> list[Curve]:
                 ) from None
     if not rows:
         raise InputError(f"{path}: no validation yet; a run validates after each epoch")
-    name = label or (folder.name if folder.is_dir() else folder.parent.name)
-    sizes = list(rows[0]["validation"])
-    return [
-        Curve(
-            name if len(sizes) == 1 else f"{name}, n = {size}",
-            int(size),
-            [row["epoch"] for row in rows],
-            [row["instances"] for row in rows],
-            [row["elapsed"] / 60 for row in rows],
-            [row["validation"][size] for row in rows],
-            [100 * row["gap"][size] for row in rows] if all(size in row.get("gap", {}) for row in rows) else [],
-        )
-        for size in sizes
-    ]
+    name = label or path.resolve().parent.name
+    epochs = _epochs(rows, path.with_name("config.json"))
+    try:
+        sizes = list(rows[0]["validation"])
+        return [
+            Curve(
+                name if len(sizes) == 1 else f"{name}, n = {size}",
+                int(size),
+                epochs,
+                [row["instances"] for row in rows],
+                [row["elapsed"] / 60 for row in rows],
+                [row["validation"][size] for row in rows],
+                [100 * row["gap"][size] for row in rows] if all(size in row.get("gap", {}) for row in rows) else [],
+            )
+            for size in sizes
+        ]
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{path}: its validations do not fit together ({error}); were there two runs in it?") from None
+
+
+def _epochs(rows: list[dict[str, Any]], config: Path) -> list[float]:
+    """With the part of an epoch in which a run was validated, where its configuration says how long one is."""
+    steps = 0
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        steps = json.loads(config.read_text())["epoch_steps"]
+    return [row["step"] / steps if steps and "step" in row else row.get("epoch", 0) for row in rows]
 
 
 def measure_of(curves: Sequence[Curve], wanted: str | None = None) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -69,6 +71,74 @@ def test_a_run_is_not_run_over(routelearn, trained):
     assert status == 2
     assert err == f"error: {out}: holds a run already; go on with --resume, or name another folder\n"
     assert (out / "checkpoint.pt").read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["config.json", "metrics.jsonl"])
+def test_what_is_left_of_a_run_is_not_run_over_either(routelearn, trained, tmp_path, name):
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (kept / name).write_bytes((trained[0] / name).read_bytes())
+    status, _, err = routelearn("train", "tsp", "6", *TINY, "--out", kept)
+    assert (status, "holds a run already" in err) == (2, True)
+    assert [path.name for path in kept.iterdir()] == [name]
+
+
+def test_a_run_begins_with_the_configuration_of_another(routelearn, trained, tmp_path):
+    other = tmp_path / "other"
+    outcome = routelearn(
+        "train", "--config", trained[0] / "config.json", "--rate", "2e-4", "--device", "cpu", "--out", other
+    )
+    assert (outcome.status, outcome.err) == (0, "")
+    first, second = (json.loads((out / "config.json").read_text()) for out in (trained[0], other))
+    assert second == first | {"rate": 2e-4}
+    status, _, err = routelearn("train", "--config", tmp_path / "none.json", "--out", tmp_path / "x")
+    assert (status, err) == (2, f"error: {tmp_path / 'none.json'}: no such file\n")
+
+
+def test_what_a_run_was_begun_with_holds_when_it_goes_on(routelearn, tmp_path):
+    out, reference = tmp_path / "run", tmp_path / "costs.npz"
+    np.savez(reference, costs=np.full(20, 2.0))
+    begun = routelearn("train", "tsp", "6", *TINY, "--reference", reference, "--deterministic", "--out", out)
+    assert (begun.status, begun.err) == (0, "")
+    assert json.loads((out / "begun-with.json").read_text()) == {
+        "recipe": "fast", "config": None, "warm_start": None, "reference": str(reference), "deterministic": True,
+    }  # fmt: skip
+    heard = []
+    with pytest.MonkeyPatch.context() as patch:
+        import routelearn.train as module
+
+        plain = module.surroundings
+        patch.setattr(module, "surroundings", lambda *given: heard.append(given[2]) or plain(*given))
+        assert routelearn("train", "--resume", "--epochs", "2", "--device", "cpu", "--out", out).status == 0
+    assert heard == [True]
+    rows = [row for row in log_of(out) if row.get("validation")]
+    assert [set(row["gap"]) for row in rows] == [{"6"}, {"6"}]
+
+
+def test_the_last_line_says_what_ended_the_run(routelearn, trained, tmp_path):
+    out, words = trained
+    assert words.endswith("(ended by --epochs 1)\n")
+    again = routelearn("train", "--resume", "--device", "cpu", "--out", out)
+    assert again.out.endswith("(nothing was left to do: ended by --epochs 1, from its start)\n")
+    timed = routelearn(
+        "train", "tsp", "6", *TINY, "--epochs", "1000000", "--minutes", "0.01", "--out", tmp_path / "timed"
+    )
+    assert timed.out.endswith("(ended by --minutes 0.01)\n")
+
+
+def test_epochs_lift_the_minutes_of_the_recipe(routelearn, trained):
+    assert json.loads((trained[0] / "config.json").read_text())["minutes"] == 0
+
+
+def test_a_run_goes_on_though_nobody_reads_what_it_prints(tmp_path):
+    arguments = ("train", "tsp", "6", *TINY, "--epochs", "20", "--out", str(tmp_path / "run"))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "routelearn", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout.readline().startswith(b"epoch 1")
+    process.stdout.close()
+    assert (process.wait(60), process.stderr.read()) == (0, b"")
+    assert log_of(tmp_path / "run")[-1]["epoch"] == 20
 
 
 def test_a_run_may_start_from_a_model(routelearn, trained, tmp_path):

@@ -14,7 +14,7 @@ from routelearn.errors import InputError
 CONFIG = tiny(width=8, heads=1, hidden=8, epochs=1)
 NEEDED = (
     "config", "policy", "baseline", "optimiser", "norm_average", "step", "epoch", "elapsed", "instances", "rate_scale",
-    "best_cost", "skipped", "rollbacks", "best", "rollout_steps", "longest", "random",
+    "skipped", "rollbacks", "best", "rollout_steps", "longest", "random",
 )  # fmt: skip
 
 

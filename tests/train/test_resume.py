@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from dataclasses import replace
 
 import pytest
 import torch
@@ -132,8 +133,8 @@ def test_resuming_a_finished_run_reports_it_as_it_is(tmp_path):
 
 
 def test_the_best_model_never_gets_worse(tmp_path, monkeypatch):
-    """The end of a run is validated once more; if that was the best, it stays so when the run goes on."""
-    costs = iter([5.4, 5.4, 5.0, 5.2, 5.2])  # after two epochs and at the end; after the third, and at that end
+    """If the end of a run was the best of it, it stays so when the run goes on."""
+    costs = iter([5.4, 5.0, 5.2])
     monkeypatch.setattr(train_module, "validate", lambda *_: torch.full((2,), next(costs)))
     run(tiny(epochs=2), tmp_path)
     best, last = (load_file(tmp_path / f"{name}.safetensors") for name in ("best", "last"))
@@ -141,7 +142,23 @@ def test_the_best_model_never_gets_worse(tmp_path, monkeypatch):
     run(tiny(epochs=3), tmp_path, resume=True)
     assert differences(best, load_file(tmp_path / "best.safetensors")) == []
     assert differences(best, load_file(tmp_path / "last.safetensors"))
-    assert checkpoint.load(tmp_path / "checkpoint.pt")["best_cost"] == 5.0
+    assert checkpoint.load(tmp_path / "checkpoint.pt")["best"]["costs"] == {6: 5.0}
+
+
+def test_the_best_is_judged_anew_where_a_run_goes_on_with_other_validation_instances(tmp_path, monkeypatch):
+    config, seen = tiny(epochs=1), []
+
+    def validate(problem, policy, x, precision):
+        seen.append(len(x.xy))
+        return torch.full((2,), {32: 5.0, 4: 3.0}[len(x.xy)] + 0.1 * len(seen))
+
+    monkeypatch.setattr(train_module, "validate", validate)
+    run(config, tmp_path)
+    assert checkpoint.load(tmp_path / "checkpoint.pt")["best"]["costs"] == {6: pytest.approx(5.1)}
+    run(replace(config, epochs=2, validation_instances=4), tmp_path, resume=True)
+    assert seen == [32, 4, 4]
+    best = checkpoint.load(tmp_path / "checkpoint.pt")["best"]
+    assert best["costs"] == {6: pytest.approx(3.2)}, "3.3 after the second epoch is worse than 3.2 of the first"
 
 
 def test_a_first_validation_that_is_not_a_number_does_not_end_the_run(tmp_path, monkeypatch):
@@ -228,9 +245,10 @@ def test_a_save_that_fails_leaves_the_last_checkpoint(tmp_path, monkeypatch):
     checkpoint.save(path, {"step": 1})
 
     def full_disk(*given):
-        raise OSError("no space left on device")
+        raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(torch, "save", full_disk)
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(InputError, match=r"checkpoint.pt: cannot be written \(No space left on device\)"):
         checkpoint.save(path, {"step": 2})
     assert checkpoint.load(path)["step"] == 1
+    assert list(tmp_path.iterdir()) == [path]

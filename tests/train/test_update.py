@@ -180,19 +180,42 @@ def test_a_gradient_that_is_not_finite_is_skipped_and_counted(poison):
     assert all(math.isfinite(number) for number in read.values())
 
 
-def test_an_exploding_gradient_is_skipped_and_does_not_move_the_usual_norm():
+def test_an_exploding_gradient_is_skipped_and_moves_the_usual_norm_as_far_as_it_may_go():
     update = make_update(tiny(explosion=30.0))
     update()
-    before, usual = whole_state(update), update.norm_average.clone()
+    usual = update.norm_average.clone()
+    before = whole_state(update)
+    before[0]["usual"] = usual * (1 + 0.01 * 29)
     parameter = next(update.policy.parameters())
     handle = parameter.register_hook(lambda gradient: gradient + 1000 * usual)
     update()
+    torch.testing.assert_close(update.norm_average, before[0]["usual"])
+    before[0]["usual"] = update.norm_average.clone()
     assert same(before, whole_state(update))
-    assert torch.equal(update.norm_average, usual)
     handle.remove()
     update()
     assert not same(before, whole_state(update))
     assert update.meter.read()["skipped"] == 1
+
+
+def test_gradients_that_stay_large_become_the_usual_ones():
+    update = make_update(tiny(explosion=30.0))
+    update()
+    update.norm_average.div_(1e4)  # as after a first gradient that was nearly nothing
+    for _ in range(60):
+        update()
+    assert 1 < update.meter.read()["skipped"] < 40
+
+
+def test_a_critic_that_is_not_a_number_is_a_wild_step_and_no_unfinished_rollout():
+    config = tiny(baseline="critic", solutions=1)
+    critic = CriticBaseline(get(config.problem).feature_dims, config.width, config.heads, config.hidden, config.norm)
+    with torch.no_grad():
+        critic.estimate[2].bias.fill_(float("nan"))
+    update = make_update(config, critic)
+    update()
+    read = update.meter.read()
+    assert (read["skipped"], read["unfinished"]) == (1, 0)
 
 
 def test_the_gradient_is_clipped_to_its_norm():

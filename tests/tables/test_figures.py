@@ -78,6 +78,20 @@ def test_bad_runs_are_named(tmp_path: Path) -> None:
     (tmp_path / "best.safetensors").write_bytes(b"\x93\xff\x00")
     with pytest.raises(InputError, match="not a run's metrics; name the folder"):
         read_run(tmp_path / "best.safetensors")
+    two = write_run(tmp_path / "two") / "metrics.jsonl"
+    two.write_text(two.read_text().replace('"validation": {"20": 4.7', '"validation": {"50": 4.7'))
+    with pytest.raises(InputError, match=r"do not fit together \('20'\); were there two runs in it"):
+        read_run(two)
+
+
+def test_a_validation_within_an_epoch_stands_within_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write_run(tmp_path / "run", epochs=2)
+    rows = [{"step": step, "epoch": step // 2500, "instances": step, "elapsed": 1.0} for step in (1250, 2500, 3000)]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row | {"validation": {"20": 4.0}}) + "\n" for row in rows))
+    (curve,) = read_run(folder)
+    assert curve.epochs == [0.5, 1.0, 1.2]
+    monkeypatch.chdir(folder)
+    assert read_run(Path("."))[0].label == "run"
 
 
 def test_a_figure_needs_instances() -> None:

@@ -125,14 +125,11 @@ def learn(
     judged_step, next_judgement = -1, math.inf  # validated last at this step; due again at this time
     best_state: dict[str, Any] = {}  # the best validated so far (at first: where the run began), its costs by size
     longest = dict.fromkeys(config.sizes, 0)  # steps that rollouts needed since their bound was last looked at
-    checkpoint_path = out / "checkpoint.pt"
+    checkpoint_path, best_costs_are_others = out / "checkpoint.pt", False
     if resume:
         state = checkpoint.load(checkpoint_path)
         before = TrainConfig.from_dict(json.loads(state["config"]))
         refuse_other_run(checkpoint_path, before, config)
-        other_validation = any(
-            getattr(before, name) != getattr(config, name) for name in ("validation_instances", "validation_seed")
-        )
         policy.load_state_dict(state["policy"])
         baseline.load_state_dict(state["baseline"])
         # Only what Adam remembers: its settings, the rate's tensor among them, are this run's and on this device.
@@ -141,6 +138,10 @@ def learn(
         step, epoch, elapsed_before, instances = (state[k] for k in ("step", "epoch", "elapsed", "instances"))
         rate_scale, skipped, rollbacks = (state[k] for k in ("rate_scale", "skipped", "rollbacks"))
         best_state, origin = state["best"], state.get("origin", origin)
+        validated = ("validation_instances", "validation_seed")
+        best_costs_are_others = "costs" not in best_state or any(
+            getattr(before, name) != getattr(config, name) for name in validated
+        )
         steps.update(state["rollout_steps"])
         longest.update(state["longest"])
         if distributed.rank() < len(state["random"]["cpu"]):
@@ -223,7 +224,7 @@ def learn(
         report(row)
 
     def mean_costs(judged: Any) -> dict[int, float]:
-        """By size, the same on all ranks; noted for the log, with the gap."""
+        """By size, the same on all ranks; the gap is noted for the log."""
         costs = {n: validate(problem, judged, x, precision) for n, x in validation.items()}
         tally.gap = gaps(costs, reference)
         return dict(zip(costs, distributed.largest(*(float(cost.mean()) for cost in costs.values())), strict=True))
@@ -259,11 +260,12 @@ def learn(
     row: dict[str, Any] = {"rate": 0.0, "progress": 1.0, "skipped": skipped, **tally.row(1.0)}  # if no step is left
     last_judgement: dict[str, Any] = {"validation": {}, "gap": {}}
     first_step, applied = step, 0
-    if not resume:
+    if not best_state:
         keep_best({})
-        save()  # a run that is killed in its first minute can be resumed, too
-    elif other_validation or "costs" not in best_state:  # the best cost was that of other instances
+    elif best_costs_are_others and best_state.get("costs") != {}:
         best_state["costs"] = mean_costs(settled(best_state["policy"]))
+    if not resume:
+        save()  # a run that is killed in its first minute can be resumed, too
     seconds, stop, _, judge_now = look_around()
     while epoch < config.epochs and seconds < limit and not stop:
         progress = max(step / (config.epochs * config.epoch_steps), seconds / limit)

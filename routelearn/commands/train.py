@@ -7,7 +7,6 @@ import dataclasses
 import inspect
 import json
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +119,8 @@ class Screen:
 
     def __exit__(self, *error: object) -> None:
         if self.live:
-            self.live.stop()
+            with contextlib.suppress(OSError):  # the terminal is gone
+                self.live.stop()
         if self.board:
             self.board.close()
 
@@ -144,12 +144,12 @@ class Screen:
             if self.live:
                 self.live.update(line)
                 if row.get("note"):
-                    self.live.console.print(row["note"])
+                    self.live.console.print(row["note"], markup=False)
             elif not self.quiet and (row.get("validation") or row.get("note")):
                 print(line + (f"  [{row['note']}]" if row.get("note") else ""), flush=True)
         except OSError:  # nobody reads any more: a run of hours does not end by that
-            self.quiet, self.live = True, None
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            self.quiet = True
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # standard output
         self.to_board(row)
 
     def to_board(self, row: dict[str, Any]) -> None:

@@ -161,6 +161,20 @@ def test_the_best_is_judged_anew_where_a_run_goes_on_with_other_validation_insta
     assert best["costs"] == {6: pytest.approx(3.2)}, "3.3 after the second epoch is worse than 3.2 of the first"
 
 
+@pytest.mark.parametrize("validated", [True, False])
+def test_a_checkpoint_from_before_costs_were_kept_by_size_goes_on(tmp_path, validated):
+    config = tiny(epochs=2, epoch_steps=4)
+    run(config, tmp_path, report=stop_at(5 if validated else 2), look_seconds=0.0)
+    state = checkpoint.load(tmp_path / "checkpoint.pt")
+    known = state["best"].pop("costs")
+    if not validated:
+        state["best"] = {}
+    checkpoint.save(tmp_path / "checkpoint.pt", dict(state))
+    assert run(config, tmp_path, resume=True)["step"] == 8
+    best = checkpoint.load(tmp_path / "checkpoint.pt")["best"]["costs"]
+    assert best[6] <= known.get(6, 99.0)
+
+
 def test_a_first_validation_that_is_not_a_number_does_not_end_the_run(tmp_path, monkeypatch):
     costs = iter([float("nan"), 4.0, 4.0])
     monkeypatch.setattr(train_module, "validate", lambda *_: torch.full((2,), next(costs)))

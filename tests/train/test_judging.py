@@ -81,13 +81,20 @@ def test_a_run_that_is_stopped_is_not_judged(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="no such signal here")
-def test_a_terminal_that_is_closed_stops_the_run_with_a_checkpoint(tmp_path):
+@pytest.mark.parametrize(("handler", "last_step"), [(signal.SIG_DFL, 2), (signal.SIG_IGN, 9)], ids=["", "nohup"])
+def test_a_terminal_that_is_closed_stops_the_run_with_a_checkpoint_unless_that_is_ignored(tmp_path, handler, last_step):
     def leave(row):
         if row["step"] == 2:
             signal.raise_signal(signal.SIGHUP)
 
-    last = run(tiny(epochs=3), tmp_path, report=leave, look_seconds=0.0)
-    assert (last["stopped"], checkpoint.load(tmp_path / "checkpoint.pt")["step"]) == (True, 2)
+    before = signal.signal(signal.SIGHUP, handler)
+    try:
+        last = run(tiny(epochs=3), tmp_path, report=leave, look_seconds=0.0)
+        assert signal.getsignal(signal.SIGHUP) == handler, "put back as it was"
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert last["stopped"] == (last_step == 2)
+    assert checkpoint.load(tmp_path / "checkpoint.pt")["step"] == last_step
 
 
 def test_a_run_can_be_resumed_from_its_first_moment_on(tmp_path):

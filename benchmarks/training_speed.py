@@ -24,7 +24,7 @@ from routelearn.policies.base import shape_of
 from routelearn.policies.cpu_shares import keeping_memory
 from routelearn.problems import PROBLEMS, DeviceRng, NumpyRng
 from routelearn.rollout import rollout
-from routelearn.train import make_baseline
+from routelearn.train import make_baseline, make_optimiser
 from routelearn.update import Meter, Update
 
 
@@ -96,10 +96,7 @@ def measure(name: str, n: int, baseline: str, device: torch.device, precision: s
     steps = rollout_length(problem, config)
     compile = device.type == "cuda"
     estimate = make_baseline(config, problem, policy, {n: steps}, precision, device, compile).to(device)
-    rate = torch.tensor(1e-4, device=device) if compile else 1e-4
-    learned = [p for p in estimate.parameters() if p.requires_grad]  # a critic's
-    groups = [{"params": list(policy.parameters())}] + ([{"params": learned}] if learned else [])
-    optimiser = torch.optim.Adam(groups, lr=rate, fused=True, capturable=compile)
+    optimiser = make_optimiser(policy, estimate, 1e-4, device)
     if compile:
         torch.cuda.reset_peak_memory_stats()
     started = time.perf_counter()

@@ -53,8 +53,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     """Run a command. Bad input is one line on standard error and exit status 2, never a traceback."""
     arguments = sys.argv[1:] if arguments is None else arguments
     replace_unprintable()
-    # Threads that wait for each other soon sleep. By default they spin, and beside one busy process a training on two
-    # cores is slowed to a half, beside two to a tenth. Read when the library is loaded, which is later.
+    # Threads that wait for each other soon sleep. By default they spin, which beside other work slows a training down
+    # (docs/training.md). Read when the library is loaded, which is later.
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     if not arguments or arguments[0] in ("-h", "--help"):
         print(overview())

@@ -112,10 +112,7 @@ def learn(
     distributed.broadcast(policy)
     baseline = make_baseline(config, problem, policy, steps, precision, device, compile).to(device)
     distributed.broadcast(baseline)
-    learned = [p for p in baseline.parameters() if p.requires_grad]
-    groups = [{"params": list(policy.parameters())}] + ([{"params": learned}] if learned else [])
-    rate = torch.tensor(config.rate, device=device) if device.type == "cuda" else config.rate
-    optimiser = torch.optim.Adam(groups, lr=rate, fused=True, capturable=device.type == "cuda")
+    optimiser = make_optimiser(policy, baseline, config.rate, device)
     validation = {n: validation_set(problem, config, n, device) for n in config.sizes}
     settling = settling_set(problem, config, device)
     meters, norm_average = {n: Meter(device) for n in config.sizes}, torch.zeros((), device=device)
@@ -443,6 +440,16 @@ def make_baseline(
         beta=config.beta,
         warmup_epochs=config.warmup_epochs,
         significance=config.significance,
+    )
+
+
+def make_optimiser(policy: Any, baseline: Baseline, rate: float, device: torch.device) -> torch.optim.Adam:
+    """For the policy, and apart from it for a baseline that learns. On a GPU the rate is a tensor: a graph reads it."""
+    learned = [p for p in baseline.parameters() if p.requires_grad]
+    groups = [{"params": list(policy.parameters())}] + ([{"params": learned}] if learned else [])
+    on_gpu = device.type == "cuda"
+    return torch.optim.Adam(
+        groups, lr=torch.tensor(rate, device=device) if on_gpu else rate, fused=True, capturable=on_gpu
     )
 
 

@@ -259,20 +259,16 @@ def run(
 
 def usual_value(name: str) -> str:
     """What the recipes set a field to (for TSP20), for the help."""
-    values = {recipe: getattr(recipes.make(recipe, "tsp", (20,)), name) for recipe in (RECIPE, "paper")}
-    told = {
-        recipe: ("on" if value else "off")
-        if isinstance(value, bool)
-        else ",".join(map(str, value))
-        if isinstance(value, tuple)
-        else f"{value:g}"
-        if isinstance(value, float)
-        else str(value)
-        for recipe, value in values.items()
-    }
-    if len(set(told.values())) == 1:
-        return f"default: {told[RECIPE]}"
-    return "; ".join(f"{recipe}: {value}" for recipe, value in told.items())
+
+    def told(value: Any) -> str:
+        if isinstance(value, bool):
+            return "on" if value else "off"
+        if isinstance(value, tuple):
+            return ",".join(map(str, value))
+        return f"{value:g}" if isinstance(value, float) else str(value)
+
+    fast, paper = (told(getattr(recipes.make(recipe, "tsp", (20,)), name)) for recipe in ("fast", "paper"))
+    return f"default: {fast}" if fast == paper else f"fast: {fast}; paper: {paper}"
 
 
 def with_config_flags(fn: Any) -> Any:

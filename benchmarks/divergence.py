@@ -22,13 +22,13 @@ from unittest import mock
 import torch
 from torch import Tensor, nn
 
-from routelearn.compiling import best_device
-from routelearn.config import TrainConfig
 from routelearn.policies.layers import Encoder
 from routelearn.problems import NumpyRng, Problem
 from routelearn.problems.base import to_device, to_single
-from routelearn.train import train
-from routelearn.validation import settle, validate
+from routelearn.runtime.compiling import best_device
+from routelearn.training.config import TrainConfig
+from routelearn.training.loop import train
+from routelearn.training.validation import settle, validate
 
 
 def project_low(self: Encoder, features: tuple[Tensor, ...], adjacent: Tensor | None = None) -> tuple[Tensor, None]:
@@ -88,8 +88,8 @@ def main() -> None:
     project = project_low if options.residual == "bfloat16" else Encoder.project
     with (
         mock.patch.object(Encoder, "project", project),
-        mock.patch("routelearn.train.settle"),
-        mock.patch("routelearn.train.validate", watch.validate),
+        mock.patch("routelearn.training.loop.settle"),
+        mock.patch("routelearn.training.loop.validate", watch.validate),
     ):
         train(config, options.out, device=best_device(), report=watch.report)
 

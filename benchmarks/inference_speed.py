@@ -16,14 +16,15 @@ import time
 
 import torch
 
-from routelearn import model_file, policies, problems
-from routelearn.compiling import best_device, compiled, compiled_encoder, resolve_precision
-from routelearn.decode import Repeated, decode, parse
-from routelearn.policies import cpu_kernels
+from routelearn import policies, problems
+from routelearn.decoding.decode import Repeated, decode, parse
+from routelearn.decoding.rollout import advance
+from routelearn.models import model_file
 from routelearn.policies.base import shape_of
+from routelearn.policies.kernels.cpu import decoder as cpu_kernels
 from routelearn.problems import PROBLEMS, DeviceRng
 from routelearn.problems.base import take
-from routelearn.rollout import advance
+from routelearn.runtime.compiling import best_device, compiled, compiled_encoder, resolve_precision
 
 
 def timed(fn, device: torch.device, seconds: float) -> float:

@@ -28,11 +28,12 @@ from pathlib import Path
 
 import torch
 
-from routelearn import model_file, models, problems
-from routelearn.compiling import best_device
+from routelearn import models, problems
 from routelearn.data.generate import VALIDATION_SEED, generate
-from routelearn.evaluate import evaluate
+from routelearn.evaluation.evaluate import evaluate
+from routelearn.models import model_file
 from routelearn.problems.base import take
+from routelearn.runtime.compiling import best_device
 
 # The paper's AM, greedy and sampling 1,280, at n = 20, 50, 100 (table 1; OP constant and uniform: table 3). For
 # TSP with more digits from the reported gaps over the optimal means 3.83571 and 5.69614; n = 100 by its gap.

@@ -18,14 +18,14 @@ import time
 import torch
 
 from routelearn import policies, problems
-from routelearn.compiling import Captured, autocast, best_device, resolve_precision
-from routelearn.config import TrainConfig
+from routelearn.decoding.rollout import rollout
 from routelearn.policies.base import shape_of
-from routelearn.policies.cpu_shares import keeping_memory
+from routelearn.policies.kernels.cpu.shares import keeping_memory
 from routelearn.problems import PROBLEMS, DeviceRng, NumpyRng
-from routelearn.rollout import rollout
-from routelearn.train import make_baseline, make_optimiser
-from routelearn.update import Meter, Update
+from routelearn.runtime.compiling import Captured, autocast, best_device, resolve_precision
+from routelearn.training.config import TrainConfig
+from routelearn.training.loop import make_baseline, make_optimiser
+from routelearn.training.step import Meter, Update
 
 
 def config_for(problem: str, n: int, baseline: str, precision: str) -> TrainConfig:

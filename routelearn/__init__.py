@@ -10,9 +10,9 @@ __version__ = "0.1.0"
 _EXPORTS = {
     "solve": "routelearn.solving",
     "solve_many": "routelearn.solving",
-    "Solution": "routelearn.solution",
-    "check_problem": "routelearn.problems.contract",
-    "ContractError": "routelearn.problems.contract",
+    "Solution": "routelearn.solving.solution",
+    "check_problem": "routelearn.problems.contract.checking",
+    "ContractError": "routelearn.problems.contract.checking",
     "PROBLEMS": "routelearn.problems",
     "load_model": "routelearn.models",
     "InputError": "routelearn.errors",

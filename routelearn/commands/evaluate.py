@@ -74,7 +74,7 @@ def evaluate(
     if reference is not None:
         import torch
 
-        from routelearn.evaluate import paired_gap
+        from routelearn.evaluation.evaluate import paired_gap
 
         gap, error = paired_gap(torch.tensor(result["costs"], dtype=torch.float64), torch.as_tensor(known))
         result["gap"], result["gap_standard_error"] = gap, error
@@ -96,13 +96,13 @@ def or_default(given: Any, default: Any) -> Any:
 def run_policy(
     problem: Any, x: Any, model: str | None, decode: str, seed: int, device: str, precision: str
 ) -> dict[str, Any]:
-    from routelearn import decode as decoding
-    from routelearn.compiling import best_device
-    from routelearn.config import PRECISIONS
+    from routelearn.decoding import decode as decoding
     from routelearn.errors import InputError
-    from routelearn.evaluate import evaluate as judge
-    from routelearn.evaluate import parse
+    from routelearn.evaluation.evaluate import evaluate as judge
+    from routelearn.evaluation.evaluate import parse
     from routelearn.models import load_model
+    from routelearn.runtime.compiling import best_device
+    from routelearn.training.config import PRECISIONS
 
     parsed, improved = parse(decode)
     decoding.refuse_hindsight(problem, parsed)
@@ -133,7 +133,7 @@ def run_solver(
     import torch
 
     from routelearn import solvers
-    from routelearn.engine import solve_instances
+    from routelearn.solvers.farm.running import solve_instances
 
     nodes = x.xy.shape[1]
     with progress_bar() as bar:
@@ -170,7 +170,7 @@ def write_costs(path: Path, problem: str, n: int, costs: list[float], x: Any) ->
     """The costs [B] with marks of what they are costs of, so that `read_costs` can refuse another set."""
     import numpy as np
 
-    from routelearn.evaluate import fingerprints
+    from routelearn.evaluation.evaluate import fingerprints
 
     with path.open("wb") as target:  # an open file, because savez would append a suffix to a bare name
         np.savez_compressed(target, costs=np.array(costs), problem=problem, n=n, instances=fingerprints(x))
@@ -210,7 +210,7 @@ def _check_marks(path: Path, arrays: dict[str, Any], problem: str, n: int, insta
     import numpy as np
 
     from routelearn.errors import InputError
-    from routelearn.evaluate import fingerprints
+    from routelearn.evaluation.evaluate import fingerprints
 
     if not {"problem", "n", "instances"} <= set(arrays):
         return

@@ -13,8 +13,8 @@ def import_authors(
     out: Path = typer.Option(..., help="Model file to write (.safetensors)."),
 ) -> None:
     """Turn a checkpoint of the paper's authors into a model file. Only weights are read; no code runs."""
-    from routelearn import model_file
-    from routelearn.authors import import_checkpoint
+    from routelearn.models import model_file
+    from routelearn.models.import_authors import import_checkpoint
 
     model = import_checkpoint(checkpoint, problem)
     model_file.save(out, model)

@@ -107,7 +107,7 @@ def bar(label: str, total: int) -> Iterator[Any]:
 def tables(target: str, out: Path, given: dict[str, Any]) -> None:
     from routelearn.reproduce.rows import TABLE1, TABLE_OP, check_problems
     from routelearn.reproduce.running import Options, table1, table_op
-    from routelearn.solvers.runner import worker_count
+    from routelearn.solvers.adapters.runner import worker_count
 
     wanted = [name.strip() for name in given.pop("problems", "").split(",") if name.strip()]
     options = Options(**given)

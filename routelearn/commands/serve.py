@@ -74,7 +74,7 @@ def serve(
             raise
         raise InputError(f"the service needs {error.name}; pip install 'routelearn[serve]'") from None
 
-    from routelearn.processors import usable_processors
+    from routelearn.runtime.processors import usable_processors
     from routelearn.serve.catalogue import own_models
     from routelearn.serve.limits import Limits
 

@@ -15,8 +15,8 @@ import typer
 if TYPE_CHECKING:
     from routelearn.data.stops import Stops
     from routelearn.problems import Problem
-    from routelearn.solution import Solution
     from routelearn.solving import Event
+    from routelearn.solving.solution import Solution
 
 STOPS = "CSV, JSON, GeoJSON, .tsp, .vrp or .npz files; - for standard input; a folder or a 'glob*' for many files."
 OUT = "Write .json, .geojson, .csv or .sol; - prints JSON; a folder (existing, or ending in /): one .json each."
@@ -93,7 +93,7 @@ def check_target(out: str | None, plot: str | None, found: Sequence[Stops]) -> N
     """What cannot be written is told before the search, not after it."""
     from routelearn.data.solutions import WRITERS
     from routelearn.errors import InputError
-    from routelearn.solution import PICTURES
+    from routelearn.solving.solution import PICTURES
 
     count = len(found)
     for name, path, choices in (

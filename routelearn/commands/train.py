@@ -12,10 +12,11 @@ from typing import Any
 
 import typer
 
-from routelearn import problems, recipes
-from routelearn.config import TrainConfig
+from routelearn import problems
 from routelearn.errors import InputError
 from routelearn.problems import PROBLEMS
+from routelearn.training import recipes
+from routelearn.training.config import TrainConfig
 
 POSITIONAL = ("problem", "sizes")
 RECIPE = "fast"  # unless another is named
@@ -191,12 +192,12 @@ def run(
     config.json, metrics.jsonl, checkpoint.pt, best.safetensors and last.safetensors; a stopped run goes on with
     --resume. More than one GPU or machine: `torchrun --nproc-per-node K -m routelearn train ...`.
     """
-    from routelearn import checkpoint, distributed
     from routelearn.commands.evaluate import read_costs
-    from routelearn.compiling import best_device
     from routelearn.models import FOLDER
-    from routelearn.train import train as learn
-    from routelearn.validation import validation_set
+    from routelearn.runtime.compiling import best_device
+    from routelearn.training import checkpoint, distributed
+    from routelearn.training.loop import train as learn
+    from routelearn.training.validation import validation_set
 
     where = best_device(device)
     begun = -1

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 
 from routelearn.errors import InputError
-from routelearn.model_file import Model, load
+from routelearn.models.model_file import Model, load
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parent / "weights"
 
 
 def shipped() -> dict[str, dict[str, Any]]:

@@ -11,7 +11,7 @@ from routelearn.plots.routes import caption, colours, with_ends
 from routelearn.problems import get
 
 if TYPE_CHECKING:
-    from routelearn.solution import Solution
+    from routelearn.solving.solution import Solution
 
 
 def page(solution: Solution) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from routelearn.solution import Solution
+    from routelearn.solving.solution import Solution
 
 LABELS = 60  # stops beyond which names would cover the picture
 

@@ -15,8 +15,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from routelearn.policies import cpu_kernels, cpu_score, decoder_kernels
 from routelearn.policies.base import Choice, Seen, Shape, Trajectory, choose_by_logits, leave_out_given, map_seen
+from routelearn.policies.kernels.cpu import decoder as cpu_kernels
+from routelearn.policies.kernels.cpu import score as cpu_score
+from routelearn.policies.kernels.gpu import decoder as decoder_kernels
 from routelearn.policies.layers import Encoder, initialise
 
 ENCODED = 12_800  # nodes encoded at once on a CPU: memory of that size is used again, more is asked from the system

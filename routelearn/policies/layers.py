@@ -9,7 +9,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from routelearn.errors import InputError
-from routelearn.policies import cpu_encoder, cpu_inference, encoder_kernels
+from routelearn.policies.kernels.cpu import encoder as cpu_encoder
+from routelearn.policies.kernels.cpu import inference as cpu_inference
+from routelearn.policies.kernels.gpu import encoder as encoder_kernels
 
 
 class BatchNorm(nn.BatchNorm1d):

@@ -20,18 +20,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from routelearn import model_file, problems, recipes
-from routelearn.config import TrainConfig
+from routelearn import problems
 from routelearn.data import generate
 from routelearn.data.generate import TEST_SEED
-from routelearn.engine import solve_instances
 from routelearn.errors import InputError
-from routelearn.evaluate import evaluate
+from routelearn.evaluation.evaluate import evaluate
+from routelearn.models import model_file
 from routelearn.problems.base import take
 from routelearn.reproduce.running import Watch, silent
 from routelearn.reproduce.tables import Grid, figure, hardware, package_csv, percent, write_tables
 from routelearn.solvers import get as get_solver
-from routelearn.train import train
+from routelearn.solvers.farm.running import solve_instances
+from routelearn.training import recipes
+from routelearn.training.config import TrainConfig
+from routelearn.training.loop import train
 
 INSTANCES = 6_400_000  # of one run
 FULL_INSTANCES = 128_000_000  # the paper's: 100 epochs of 2,500 batches of 512

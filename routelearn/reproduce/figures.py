@@ -15,10 +15,9 @@ from matplotlib.figure import Figure
 from routelearn import models, problems
 from routelearn.data import generate
 from routelearn.data.generate import TEST_SEED
-from routelearn.engine import solve_instances
 from routelearn.errors import InputError
-from routelearn.evaluate import evaluate
-from routelearn.model_file import Model
+from routelearn.evaluation.evaluate import evaluate
+from routelearn.models.model_file import Model
 from routelearn.plots.cvrp_examples import cvrp_examples
 from routelearn.plots.generalisation import GENERAL, LEARNED, SEARCH, Series, generalisation
 from routelearn.plots.learning_curves import Curve, learning_curves, read_run
@@ -37,6 +36,7 @@ from routelearn.reproduce.ablations import (
 )
 from routelearn.reproduce.running import Watch, silent
 from routelearn.solvers import get as get_solver
+from routelearn.solvers.farm.running import solve_instances
 
 GENERAL_SIZES = (5, 10, 15, 20, 25, 30, 40, 50, 60, 75, 100, 125)
 HEURISTICS = {

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from routelearn import problems
-from routelearn.engine import Result
 from routelearn.reproduce.rows import (
     EXACT,
     EXACT_SECONDS,
@@ -21,6 +20,7 @@ from routelearn.reproduce.rows import (
     in_paper,
 )
 from routelearn.reproduce.tables import Entry, Fact, Grid, Line, compare, duration, figure, hardware, percent
+from routelearn.solvers.farm.running import Result
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ from typing import Any
 
 import torch
 
-from routelearn import model_file, models, problems
+from routelearn import models, problems
 from routelearn.data import generate
-from routelearn.engine import Block, Progress, Result, Store, collect, settings_of, solve_instances, stored_blocks
 from routelearn.errors import InputError
-from routelearn.evaluate import evaluate
-from routelearn.model_file import Model
+from routelearn.evaluation.evaluate import evaluate
+from routelearn.models import model_file
+from routelearn.models.model_file import Model
 from routelearn.problems.base import take
 from routelearn.reproduce.layout import Outcome, grid_of, legend
 from routelearn.reproduce.rows import (
@@ -41,7 +41,17 @@ from routelearn.reproduce.rows import (
 from routelearn.reproduce.tables import write_tables
 from routelearn.reproduce.timetable import Timetable
 from routelearn.solvers import get as get_solver
-from routelearn.solvers.runner import SolverError, worker_count
+from routelearn.solvers.adapters.runner import SolverError, worker_count
+from routelearn.solvers.farm.running import (
+    Block,
+    Progress,
+    Result,
+    Store,
+    collect,
+    settings_of,
+    solve_instances,
+    stored_blocks,
+)
 
 SAMPLES_CPU, SAMPLES_GPU = 320, 1280  # rollouts of AM (sampling); the paper draws 1280
 AUGMENT = 8  # of those, the symmetries of the square they are spread over

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from routelearn.errors import InputError
 from routelearn.problems.base import Problem
-from routelearn.processors import usable_processors
+from routelearn.runtime.processors import usable_processors
 
 TIE = 1e-6  # relative: costs this close are equal
 

@@ -17,7 +17,8 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
-from routelearn import __version__, decode
+from routelearn import __version__
+from routelearn.decoding import decode
 from routelearn.errors import InputError
 from routelearn.serve import catalogue
 from routelearn.serve import schemas as s

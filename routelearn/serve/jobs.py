@@ -203,7 +203,7 @@ def construct(
 
 @torch.no_grad()
 def _construct_group(members: list[tuple[Any, Task, dict[str, Any]]], models: Models) -> list[tuple[Any, Any]]:
-    from routelearn.decode import decode
+    from routelearn.decoding.decode import decode
     from routelearn.problems.base import concat
 
     key, first, fields = members[0]
@@ -286,7 +286,7 @@ def solve(
 
 def _search(task: Task, fields: dict[str, Any], board: Board, send: Send | None, models: Models) -> dict[str, Any]:
     """Policy and search together."""
-    from routelearn.improve.search import load_kernels
+    from routelearn.search.search import load_kernels
 
     problem = task.converted.problem
     model, notes = find_model(problem, task.nodes, fields["policy"], models.get(problem.name))
@@ -301,7 +301,7 @@ def _search(task: Task, fields: dict[str, Any], board: Board, send: Send | None,
 def _classical(task: Task, fields: dict[str, Any], board: Board) -> dict[str, Any]:
     """A solver of the registry, held against the problem's own rules; what is hidden it hears of on its way."""
     from routelearn import solvers
-    from routelearn.solvers import online
+    from routelearn.solvers.own import online
 
     problem, x = task.converted.problem, task.converted.referee
     solver = solvers.get(fields["solver"])
@@ -330,7 +330,7 @@ def solve_batch(
     Where there is time enough each has a search of its own. Else they are solved in parts of about a second, which
     share the decoder's passes.
     """
-    from routelearn.improve.search import load_kernels
+    from routelearn.search.search import load_kernels
 
     instances = fields["instances"]
     tasks = [

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from routelearn.cluster import load_ray
 from routelearn.errors import InputError
 from routelearn.serve.limits import Limits
+from routelearn.solvers.farm.cluster import load_ray
 
 NAME = "routelearn"
 MISSING = 'the engine ray needs Ray Serve: pip install "routelearn[cluster]"'

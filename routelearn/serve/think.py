@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
+from routelearn.decoding.rollout import advance, begin, look
 from routelearn.problems.base import Explains, Explanation, Units, leg, masked_nodes
-from routelearn.rollout import advance, begin, look
 from routelearn.serve.jobs import SHIPPED, Models, answer, no_policy, prepare
 from routelearn.serve.limits import Limits, Refused, over
 from routelearn.solving import make_solution

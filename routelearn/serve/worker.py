@@ -141,7 +141,7 @@ def warm(lane: str, models: dict[str, str]) -> None:
     from routelearn.serve.catalogue import served
 
     if lane == "construct":
-        from routelearn.decode import decode
+        from routelearn.decoding.decode import decode
         from routelearn.models import shipped
         from routelearn.solving.models import find_model
 
@@ -164,8 +164,8 @@ def warm_others() -> None:
 
 def warm_search(names: list[str]) -> None:
     from routelearn.errors import InputError
-    from routelearn.improve.search import load_kernels
     from routelearn.problems import get
+    from routelearn.search.search import load_kernels
 
     for name in names:
         try:

@@ -9,11 +9,12 @@ from routelearn.problems import PROBLEMS
 from routelearn.solvers.base import Solver
 
 # One method family or one foreign program a module, each with a tuple SOLVERS.
-MODULES = (
+OWN = (
     *("neighbour", "insertion", "savings", "christofides", "twoopt", "sweep"),
     *("tsiligirides", "op_genetic", "pctsp_ils", "reopt"),
-    *("pyvrp", "ortools", "cpsat", "scip", "gurobi", "elkai", "hygese", "lkh3", "concorde", "compass"),
 )
+ADAPTERS = ("pyvrp", "ortools", "cpsat", "scip", "gurobi", "elkai", "hygese", "lkh3", "concorde", "compass")
+MODULES = (*(f"own.{name}" for name in OWN), *(f"adapters.{name}" for name in ADAPTERS))
 
 SOLVERS: dict[str, Solver] = {
     solver.name: solver for module in MODULES for solver in import_module(f"{__name__}.{module}").SOLVERS

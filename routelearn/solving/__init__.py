@@ -13,8 +13,7 @@ from torch import Tensor
 from routelearn.data.convert import Converted, to_instance
 from routelearn.data.stops import Stops
 from routelearn.errors import InputError
-from routelearn.model_file import Model
-from routelearn.solution import Solution, make_solution
+from routelearn.models.model_file import Model
 from routelearn.solving.anytime import anytime, in_threads, one_torch_thread
 from routelearn.solving.arguments import effort, stops_of
 from routelearn.solving.board import Board, Event, Watch
@@ -23,6 +22,7 @@ from routelearn.solving.loading import Tell, load_search
 from routelearn.solving.many import solve_many, solve_many_stops
 from routelearn.solving.models import find_model
 from routelearn.solving.online import policy_travels_better, travel
+from routelearn.solving.solution import Solution, make_solution
 from routelearn.solving.start import construct
 
 __all__ = [
@@ -116,7 +116,10 @@ def solve_stops(
     loaded = time.perf_counter() - loading
     began += loaded  # start-up is not part of the search's time
     if loaded > LONG_LOADING:
-        notes = (*notes, f"compiling the search took {loaded:.0f} s, once; python -m routelearn.warm_up does it ahead")
+        notes = (
+            *notes,
+            f"compiling the search took {loaded:.0f} s, once; python -m routelearn.solving.warm_up does it ahead",
+        )
     board = Board(watch)
     board.began = began
     search(converted, board, seconds=seconds, model=found, given=given, seed=seed, threads=threads)

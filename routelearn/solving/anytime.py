@@ -18,13 +18,13 @@ import torch
 from torch import Tensor
 
 from routelearn.problems.base import Problem
-from routelearn.processors import usable_processors
+from routelearn.runtime.processors import usable_processors
 from routelearn.solving.board import Board
 from routelearn.solving.guide import Guide
 from routelearn.solving.start import cut_tour
 
 if TYPE_CHECKING:
-    from routelearn.improve import Search
+    from routelearn.search import Search
 
 SLICES = 20  # looks at the board, and at what is found, in one search
 SHORTEST_SLICE, LONGEST_SLICE = 0.02, 0.5  # seconds; an interrupt is heard after one
@@ -63,7 +63,7 @@ def anytime(
 
     `given` [1, 1, T] is a solution to start from. An interrupt ends the search early.
     """
-    from routelearn.improve import Search  # compiled code: only where there is time to use it
+    from routelearn.search import Search  # compiled code: only where there is time to use it
 
     threads = threads or min(usable_processors(), MOST_THREADS)
     horizon = max(deadline - time.perf_counter(), 1e-9)

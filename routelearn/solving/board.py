@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from routelearn.solution import Event
+from routelearn.solving.solution import Event
 
 ROUNDING = 1e-9  # of the cost
 

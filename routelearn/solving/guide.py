@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from routelearn.decode import augmented
+from routelearn.decoding.decode import augmented
+from routelearn.decoding.rollout import Live, begin, rollout
 from routelearn.errors import Infeasible
-from routelearn.model_file import Model
+from routelearn.models.model_file import Model
 from routelearn.problems.base import Problem, repeat
-from routelearn.rollout import Live, begin, rollout
 from routelearn.solving.strict import check_strictly
 
 REACH = 5  # a policy serves up to so many times the largest size it was trained on; beyond, heuristics are better

@@ -15,7 +15,7 @@ def load_search(problems: Iterable[Problem], tell: Tell | None = None) -> None:
     """The search's kernels for these problems. `tell` hears of it if they must be compiled, before they are."""
     from numba.core import event
 
-    from routelearn.improve.search import load_kernels
+    from routelearn.search.search import load_kernels
 
     class Once(event.Listener):
         told = False

@@ -11,22 +11,22 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from routelearn.compiling import best_device
 from routelearn.data.convert import Converted, to_instance
 from routelearn.data.numbers import from_torch, shown
 from routelearn.data.stops import Stops
-from routelearn.decode import decode
+from routelearn.decoding.decode import decode
 from routelearn.errors import Infeasible, InputError
-from routelearn.model_file import Model
+from routelearn.models.model_file import Model
 from routelearn.problems.base import Problem, concat, to_device
-from routelearn.processors import usable_processors
-from routelearn.solution import Solution, make_solution
+from routelearn.runtime.compiling import best_device
+from routelearn.runtime.processors import usable_processors
 from routelearn.solving.anytime import one_torch_thread
 from routelearn.solving.arguments import effort, stops_of
 from routelearn.solving.board import Board
 from routelearn.solving.loading import load_search
 from routelearn.solving.models import find_model
 from routelearn.solving.online import travel
+from routelearn.solving.solution import Solution, make_solution
 from routelearn.solving.start import construct
 from routelearn.solving.strict import check_strictly
 
@@ -191,7 +191,7 @@ def _solve_group(
 
     def improve(row: int) -> None:
         nonlocal remaining
-        from routelearn.improve import Search
+        from routelearn.search import Search
 
         one, board = group[row], boards[row]
         seconds = None

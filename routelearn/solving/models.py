@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from routelearn.errors import InputError
-from routelearn.model_file import Model
+from routelearn.models.model_file import Model
 from routelearn.problems import Problem
 from routelearn.solving.guide import usable
 

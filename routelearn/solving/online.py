@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from routelearn.decode import decode
+from routelearn.decoding.decode import decode
 from routelearn.problems.base import Problem, concat, legs_from
 from routelearn.solving.guide import Guide
 
@@ -51,7 +51,7 @@ def travel(
         now = time.perf_counter()
         left = 0.0 if stop.is_set() else deadline - now
         if must_plan or (left > set_up + LEAST and (until_next <= 0 or not ahead)):
-            from routelearn.improve import plan  # compiled code: only where there is time to use it
+            from routelearn.search import plan  # compiled code: only where there is time to use it
 
             visits = len(ahead) or nodes - len(tour)
             plannings = max(1.0, min(visits, left / (SEARCH * set_up)))

@@ -14,12 +14,13 @@ import numpy as np
 import pytest
 import torch
 
-from routelearn import __version__, model_file, models, policies
-from routelearn import evaluate as evaluation
+from routelearn import __version__, models, policies
 from routelearn.cli import COMMANDS, main
 from routelearn.data import generate, npz
-from routelearn.evaluate import evaluate
-from routelearn.model_file import Model
+from routelearn.evaluation import evaluate as evaluation
+from routelearn.evaluation.evaluate import evaluate
+from routelearn.models import model_file
+from routelearn.models.model_file import Model
 from routelearn.policies.base import shape_of
 from routelearn.problems import get
 
@@ -75,7 +76,7 @@ def test_every_command_explains_itself(routelearn, name):
 def test_every_setting_of_training_is_a_flag(routelearn):
     import dataclasses
 
-    from routelearn.config import TrainConfig
+    from routelearn.training.config import TrainConfig
 
     out = routelearn("train", "--help").out
     for field in dataclasses.fields(TrainConfig):
@@ -262,6 +263,6 @@ def test_a_checkpoint_of_the_authors_becomes_a_model(routelearn, tmp_path, autho
 
 
 def test_main_is_what_the_package_installs():
-    text = (Path(model_file.__file__).parents[1] / "pyproject.toml").read_text()
+    text = (Path(model_file.__file__).parents[2] / "pyproject.toml").read_text()
     assert 'routelearn = "routelearn.cli:main"' in text
     assert callable(main)

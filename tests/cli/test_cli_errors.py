@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from routelearn import model_file, policies
+from routelearn import policies
 from routelearn.commands.evaluate import write_costs
 from routelearn.data import generate, npz
-from routelearn.model_file import Model
+from routelearn.models import model_file
+from routelearn.models.model_file import Model
 from routelearn.policies.base import shape_of
 from routelearn.problems import get
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from routelearn import model_file
 from routelearn.data import generate, npz
+from routelearn.models import model_file
 
 TINY = ("--device", "cpu", "--width", "32", "--heads", "2", "--layers", "1", "--hidden", "32", "--epochs", "1",
         "--epoch-steps", "3", "--batch", "8", "--solutions", "2", "--validation-instances", "20")  # fmt: skip
@@ -105,7 +105,7 @@ def test_what_a_run_was_begun_with_holds_when_it_goes_on(routelearn, tmp_path):
     }  # fmt: skip
     heard = []
     with pytest.MonkeyPatch.context() as patch:
-        import routelearn.train as module
+        import routelearn.training.loop as module
 
         plain = module.surroundings
         patch.setattr(module, "surroundings", lambda *given: heard.append(given[2]) or plain(*given))

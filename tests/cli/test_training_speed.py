@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from routelearn.baselines import RolloutBaseline
+from routelearn.training.baselines import RolloutBaseline
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "training_speed.py"
 

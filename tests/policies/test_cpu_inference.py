@@ -7,7 +7,7 @@ from unittest import mock
 import pytest
 import torch
 
-from routelearn.policies import cpu_inference
+from routelearn.policies.kernels.cpu import inference as cpu_inference
 from routelearn.policies.layers import NORMS, AttentionLayer
 
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from routelearn import decode as decoding
 from routelearn import policies, problems
-from routelearn.decode import decode
-from routelearn.policies import cpu_kernels
+from routelearn.decoding import decode as decoding
+from routelearn.decoding.decode import decode
+from routelearn.decoding.rollout import advance, begin, finish, look, rollout
 from routelearn.policies.base import Seen, shape_of
+from routelearn.policies.kernels.cpu import decoder as cpu_kernels
 from routelearn.problems import PROBLEMS, DeviceRng
-from routelearn.rollout import advance, begin, finish, look, rollout
 
 SHAPES = [
     {},
@@ -308,7 +308,7 @@ def test_the_layout_goes_when_the_cache_goes():
 def test_exponentials_are_precise():
     from numba import njit
 
-    from routelearn.policies import cpu_vectors
+    from routelearn.policies.kernels.cpu import vectors as cpu_vectors
 
     @njit
     def powers(values):

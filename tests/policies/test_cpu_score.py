@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from routelearn import policies, problems
-from routelearn.policies import cpu_score
+from routelearn.decoding.rollout import rollout
 from routelearn.policies.attention import AttentionPolicy, Cache
 from routelearn.policies.base import Seen, Trajectory, shape_of
+from routelearn.policies.kernels.cpu import score as cpu_score
 from routelearn.problems import DeviceRng
-from routelearn.rollout import rollout
 
 
 @pytest.fixture(autouse=True)

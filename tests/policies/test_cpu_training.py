@@ -9,7 +9,8 @@ import time
 import pytest
 import torch
 
-from routelearn.policies import cpu_encoder, cpu_shares
+from routelearn.policies.kernels.cpu import encoder as cpu_encoder
+from routelearn.policies.kernels.cpu import shares as cpu_shares
 from routelearn.policies.layers import AttentionLayer, initialise
 
 

@@ -17,11 +17,12 @@ from unittest import mock
 import pytest
 import torch
 
-from routelearn.policies import decoder_kernels, encoder_kernels
+from routelearn.decoding.rollout import begin, look, rollout
 from routelearn.policies.attention import AttentionPolicy
 from routelearn.policies.base import Seen, shape_of
+from routelearn.policies.kernels.gpu import decoder as decoder_kernels
+from routelearn.policies.kernels.gpu import encoder as encoder_kernels
 from routelearn.problems import DeviceRng, get
-from routelearn.rollout import begin, look, rollout
 
 CASES = [("tsp", 12), ("tsp", 17), ("cvrp", 9), ("sdvrp", 9), ("sdvrp", 15), ("pctsp", 15)]  # 16 is where a block ends
 MEASURES = ("score", "gradient", "few", "many", "encoder", "encoder gradient")

@@ -9,11 +9,11 @@ from __future__ import annotations
 import pytest
 import torch
 
+from routelearn.decoding.rollout import begin, look, rollout
 from routelearn.policies.attention import AttentionPolicy
 from routelearn.policies.base import shape_of
 from routelearn.problems import PROBLEMS, NumpyRng, get
 from routelearn.problems.base import take
-from routelearn.rollout import begin, look, rollout
 
 WIDTH, HEADS, HIDDEN, LAYERS, CLIP = 16, 4, 24, 2, 10.0
 BATCH, CITIES, SOLUTIONS = 3, 6, 2

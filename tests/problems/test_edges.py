@@ -14,9 +14,9 @@ import torch
 from routelearn.errors import InputError
 from routelearn.problems import PROBLEMS, NumpyRng, get
 from routelearn.problems.base import distance_matrix, to_single
+from routelearn.problems.contract.walks import walk
 from routelearn.problems.op import Instance as Orienteering
 from routelearn.problems.pctsp import Instance as Collecting
-from routelearn.problems.walks import walk
 
 
 def drawn(name, n=4):

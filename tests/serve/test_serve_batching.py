@@ -14,7 +14,7 @@ import torch
 import routelearn
 from routelearn import policies
 from routelearn.errors import InputError
-from routelearn.model_file import Model, save
+from routelearn.models.model_file import Model, save
 from routelearn.policies.base import shape_of
 from routelearn.problems import PROBLEMS
 from routelearn.serve import catalogue, jobs
@@ -93,7 +93,7 @@ def test_the_lane_follows_from_size_and_time(change, nodes, rollouts, lane):
 
 
 def test_constructions_of_one_size_share_one_decoding(monkeypatch):
-    from routelearn import decode
+    from routelearn.decoding import decode
 
     batches = []
     original = decode.decode
@@ -117,7 +117,7 @@ def test_constructions_of_one_size_share_one_decoding(monkeypatch):
 
 
 def test_one_construction_that_does_not_hold_costs_the_others_nothing(monkeypatch):
-    from routelearn import decode
+    from routelearn.decoding import decode
 
     original = decode.decode
 
@@ -382,7 +382,7 @@ def own_model(tmp_path_factory):
 
 
 def test_a_model_of_ones_own_constructs_thinks_and_searches(own_model):
-    from routelearn.decode import decode
+    from routelearn.decoding.decode import decode
 
     own = catalogue.own_models([own_model])
     assert own == {"tsp": own_model}

@@ -150,7 +150,7 @@ def test_what_is_told_at_the_start_is_so(server):
 @pytest.mark.slow
 def test_a_model_of_ones_own_serves_its_problem(new_server, tmp_path):
     from routelearn import load_model
-    from routelearn.model_file import save
+    from routelearn.models.model_file import save
 
     path = str(tmp_path / "mine.safetensors")
     save(path, load_model(path="tsp-20"))

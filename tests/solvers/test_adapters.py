@@ -12,13 +12,13 @@ import torch
 from routelearn.errors import InputError
 from routelearn.problems import NumpyRng, get
 from routelearn.problems.base import distance_matrix, take, to_single
-from routelearn.solvers.adapters import Library
+from routelearn.solvers.adapters.base import Library
 from routelearn.solvers.base import Solver
 from routelearn.solvers.jobs import OP, jobs_of, tours_of
 
 LIBRARIES = ("pyvrp", "ortools", "cpsat", "scip", "gurobi", "elkai", "hygese")
 EXACT = ("cpsat", "scip", "gurobi")
-ALL = {name: importlib.import_module(f"routelearn.solvers.{name}").SOLVERS[0] for name in LIBRARIES}
+ALL = {name: importlib.import_module(f"routelearn.solvers.adapters.{name}").SOLVERS[0] for name in LIBRARIES}
 CASES = [(name, problem) for name, solver in ALL.items() for problem in sorted(solver.problems)]
 
 
@@ -209,7 +209,7 @@ def test_cpsat_and_scip_prove_the_same_optimum_at_twenty_nodes(problem_name):
     x = take(to_single(problem.sample(NumpyRng(1234), 10_000, 20)), slice(0, 3))
     costs = []
     for name in ("scip", "cpsat"):
-        module = importlib.import_module(f"routelearn.solvers.{name}")
+        module = importlib.import_module(f"routelearn.solvers.adapters.{name}")
         answers = [module.solve_one(job, 120.0, 0) for job in jobs_of(problem, x)]
         assert all(answer.proved for answer in answers)
         problem.check(x, tours_of(answers))

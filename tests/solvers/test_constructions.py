@@ -6,10 +6,10 @@ import brute_force
 import numpy as np
 import pytest
 
-from routelearn.solvers.christofides import christofides, spanning_tree
-from routelearn.solvers.insertion import FARTHEST, NEAREST, RANDOM, insertion
-from routelearn.solvers.neighbour import nearest_neighbour
-from routelearn.solvers.savings import tsp_savings
+from routelearn.solvers.own.christofides import christofides, spanning_tree
+from routelearn.solvers.own.insertion import FARTHEST, NEAREST, RANDOM, insertion
+from routelearn.solvers.own.neighbour import nearest_neighbour
+from routelearn.solvers.own.savings import tsp_savings
 
 
 def legs(nodes: int, seed: int, *, symmetric: bool = True) -> np.ndarray:

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from routelearn.solvers.matching import perfect_matching
+from routelearn.solvers.own.matching import perfect_matching
 
 
 def least_weight(d: np.ndarray) -> float:

@@ -10,9 +10,9 @@ from test_own_solvers import asymmetric, sample, solved
 
 from routelearn import problems
 from routelearn.problems.base import distance_matrix, leg
-from routelearn.solvers.common import Task
-from routelearn.solvers.op_genetic import genetic
-from routelearn.solvers.tsiligirides import TOP, _construct, _scores
+from routelearn.solvers.own.common import Task
+from routelearn.solvers.own.op_genetic import genetic
+from routelearn.solvers.own.tsiligirides import TOP, _construct, _scores
 
 OP = problems.get("op-unif")
 

@@ -8,9 +8,9 @@ import torch
 from routelearn import problems, solvers
 from routelearn.errors import InputError
 from routelearn.problems.base import NumpyRng, distance_matrix, map_instance, to_single
-from routelearn.solvers.common import Heuristic
-from routelearn.solvers.online import run
-from routelearn.solvers.reopt import Reoptimise
+from routelearn.solvers.own.common import Heuristic
+from routelearn.solvers.own.online import run
+from routelearn.solvers.own.reopt import Reoptimise
 
 OWN = [name for name, solver in solvers.SOLVERS.items() if isinstance(solver, Heuristic | Reoptimise)]
 PAIRS = [(name, problem) for name in OWN for problem in sorted(solvers.get(name).problems)]

@@ -13,7 +13,7 @@ from test_own_solvers import asymmetric, sample, solved
 
 from routelearn import problems, solvers
 from routelearn.problems.base import distance_matrix
-from routelearn.solvers.pctsp_ils import plan
+from routelearn.solvers.own.pctsp_ils import plan
 
 PCTSP = problems.get("pctsp")
 

@@ -11,7 +11,7 @@ import torch
 
 from routelearn.errors import InputError
 from routelearn.problems import NumpyRng, get
-from routelearn.solvers import runner
+from routelearn.solvers.adapters import runner
 
 sys.path.insert(0, str(Path(__file__).parent))
 import misbehaving

@@ -8,7 +8,7 @@ import pytest
 import torch
 from test_constructions import legs, length
 
-from routelearn.solvers.twoopt import shorten, shorten_routes, two_opt_or_opt
+from routelearn.solvers.own.twoopt import shorten, shorten_routes, two_opt_or_opt
 
 
 @pytest.mark.parametrize("symmetric", [True, False])

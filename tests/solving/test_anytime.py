@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from routelearn import policies
-from routelearn.model_file import Model
+from routelearn.models.model_file import Model
 from routelearn.policies.base import shape_of
 from routelearn.problems import PROBLEMS, NumpyRng, Problem
 from routelearn.problems.base import to_single
@@ -81,7 +81,7 @@ def test_policy_and_search_together_stay_feasible(problem: Problem, threads: int
 
 
 def test_rebuilding_is_tried_ever_more_rarely_where_it_brings_nothing() -> None:
-    from routelearn.improve import Search
+    from routelearn.search import Search
 
     problem = PROBLEMS["tsp"]
     guide, board = guided(problem, 9), Board()

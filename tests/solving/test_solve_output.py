@@ -16,7 +16,7 @@ import numba
 import numpy as np
 import pytest
 
-import routelearn.improve
+import routelearn.search
 from routelearn.cli import main
 from routelearn.problems import PROBLEMS, NumpyRng
 from routelearn.solving import online, solve
@@ -93,7 +93,7 @@ def test_a_file_that_cannot_be_written_in_the_end_takes_nothing_with_it(
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("routelearn.solution.Solution.write", full)
+    monkeypatch.setattr("routelearn.solving.solution.Solution.write", full)
     assert status("solve", "days/a.csv", "--seconds", 0, "--out", "a.json", "--plot", "a.html") == 2
     printed = capsys.readouterr()
     assert "order" in printed.out
@@ -154,7 +154,7 @@ def test_an_interrupted_journey_is_finished_without_further_search(
     prize, penalty = (np.concatenate(([0.0], rng.random(12))) for _ in range(2))
     case = {"coords": rng.random((13, 2)), "prize": prize, "penalty": penalty, "real_prize": prize, "min_prize": 3.0}
     solve(**case, seconds=0.01)
-    plan, times = routelearn.improve.plan, []
+    plan, times = routelearn.search.plan, []
 
     def interrupted(*arguments: object, **options: object) -> list[int]:
         times.append(time.perf_counter())
@@ -162,7 +162,7 @@ def test_an_interrupted_journey_is_finished_without_further_search(
             _thread.interrupt_main()
         return plan(*arguments, **options)
 
-    monkeypatch.setattr(routelearn.improve, "plan", interrupted)
+    monkeypatch.setattr(routelearn.search, "plan", interrupted)
     solution = solve(**case, seconds=60, policy=False)
     assert solution.interrupted
     assert solution.prize >= 3.0 - 1e-4
@@ -191,14 +191,14 @@ def test_compiling_is_told_before_it_begins(
         for step in (1, 2):
             numba.njit(lambda x, step=step: x + step)(1)
 
-    monkeypatch.setattr("routelearn.improve.search.load_kernels", compile_two)
+    monkeypatch.setattr("routelearn.search.search.load_kernels", compile_two)
     load_search([PROBLEMS["tsp"]], heard.append)
     assert len(heard) == 1
     assert heard[0].startswith("compiling the search, once")
     heard.clear()
     load_search([PROBLEMS["tsp"]])  # by Python, and nobody is looking
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr("routelearn.improve.search.load_kernels", lambda problem: None)
+    monkeypatch.setattr("routelearn.search.search.load_kernels", lambda problem: None)
     load_search([PROBLEMS["tsp"]], heard.append)
     assert heard == []
 

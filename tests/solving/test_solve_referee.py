@@ -8,9 +8,9 @@ import torch
 from solving_referee import SINGLE, Case, judge, random_case
 
 from routelearn import policies
+from routelearn.decoding.rollout import finish
 from routelearn.policies.base import shape_of
 from routelearn.problems import PROBLEMS, NumpyRng, Problem
-from routelearn.rollout import finish
 from routelearn.solving import solve
 
 PLACES = ("coords", "latlon", "matrix", "both")
@@ -89,7 +89,7 @@ def referee_many(problem: Problem, size: int, batch: int, solutions: int, temper
     x = problem.sample(NumpyRng(size), batch, size)
     tours = decoded(problem, problem_single(x), solutions, temperature)
     if improved and not problem.reveals_on_visit:
-        from routelearn.improve import improve
+        from routelearn.search import improve
 
         tours = improve(problem, x, tours, seconds=None)
     costs = problem.cost(x, tours)

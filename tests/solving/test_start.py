@@ -29,7 +29,7 @@ def test_constructions_are_feasible(problem: Problem, directed: bool) -> None:
 
 @pytest.mark.parametrize("name", COMPARED)
 def test_constructions_are_within_reach_of_the_search(name: str) -> None:
-    from routelearn.improve import Search
+    from routelearn.search import Search
 
     problem, built, found = PROBLEMS[name], 0.0, 0.0
     for seed in range(5):

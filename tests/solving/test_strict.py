@@ -11,8 +11,8 @@ import torch
 
 from routelearn.data.convert import to_instance
 from routelearn.errors import Infeasible
-from routelearn.improve import Search
 from routelearn.problems import get
+from routelearn.search import Search
 from routelearn.solving import solve, solve_many
 from routelearn.solving.arguments import stops_of
 from routelearn.solving.guide import Guide

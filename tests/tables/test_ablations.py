@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from routelearn.config import TrainConfig
 from routelearn.errors import InputError
 from routelearn.reproduce import ablations
 from routelearn.reproduce.ablations import (
@@ -27,6 +26,7 @@ from routelearn.reproduce.ablations import (
     train_runs,
 )
 from routelearn.reproduce.tables import package_csv
+from routelearn.training.config import TrainConfig
 
 SMALL = Run("attention", 20, 0, "exponential", HIGH, 1234)
 

@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from routelearn import models
-from routelearn.config import TrainConfig
 from routelearn.data import generate
 from routelearn.errors import InputError
 from routelearn.plots.cvrp_examples import cvrp_examples
@@ -23,6 +22,7 @@ from routelearn.reproduce import ablations, figures
 from routelearn.reproduce.ablations import HIGH, baseline_runs, schedule_runs
 from routelearn.reproduce.figures import Options, draw_figures
 from routelearn.reproduce.running import silent
+from routelearn.training.config import TrainConfig
 
 
 def write_run(folder: Path, sizes: tuple[int, ...] = (20,), gap: bool = True, epochs: int = 4) -> Path:

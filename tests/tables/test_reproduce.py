@@ -11,16 +11,17 @@ from typing import Any
 import pytest
 import torch
 
-from routelearn import model_file, models, policies
-from routelearn.config import TrainConfig
-from routelearn.engine import Progress, solve_instances
+from routelearn import models, policies
 from routelearn.errors import InputError
+from routelearn.models import model_file
 from routelearn.policies.base import shape_of
 from routelearn.problems import get
 from routelearn.reproduce import running as reproduce
 from routelearn.reproduce.rows import QUICK, ROWS, TABLE1, TITLES, Method, not_run, seconds_for
 from routelearn.reproduce.running import Options, expected_seconds, plan, table1, table_op
 from routelearn.reproduce.tables import paper_results
+from routelearn.solvers.farm.running import Progress, solve_instances
+from routelearn.training.config import TrainConfig
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +74,7 @@ def test_a_second_run_reads_what_the_first_stored(tmp_path: Path, monkeypatch: p
     options = Options(limit=3, sizes=(20,))
     table1(["sdvrp"], tmp_path, options)
     first = (tmp_path / "table1.csv").read_text()
-    monkeypatch.setattr("routelearn.engine.solve_block", lambda *_: pytest.fail("solved again"))
+    monkeypatch.setattr("routelearn.solvers.farm.running.solve_block", lambda *_: pytest.fail("solved again"))
     table1(["sdvrp"], tmp_path, options)
     assert (tmp_path / "table1.csv").read_text() == first
 

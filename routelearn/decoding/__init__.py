@@ -1,0 +1,1 @@
+"""Decoding: the one loop that builds solutions, and strategies on top of it."""

@@ -1,0 +1,402 @@
+"""Decoding strategies: how a policy's solutions are drawn and the best one kept. They compose on one S axis.
+
+`greedy`, `sample:1280`, `sample:1280@0.8` (temperature), `multistart:50`, `augment:8`, `beam:10`, and
+products such as `augment:8+sample:16`. Work is cut into chunks that fit a memory budget, and the encoder
+runs once per instance and symmetry however many solutions follow.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from routelearn.decoding.rollout import Advance, Live, Rolled, advance, begin, finish, look, rollout
+from routelearn.errors import InputError
+from routelearn.policies.kernels.cpu.decoder import processors, side_by_side, stepping
+from routelearn.problems.base import Problem, map_instance, repeat, take
+from routelearn.runtime.compiling import Captured, autocast
+
+CHOICES = "greedy, sample:K, sample:K@TEMPERATURE, multistart:K, augment:K, beam:K, joined by +"
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """What a name such as `augment:8+sample:16` stands for."""
+
+    name: str
+    augment: int = 1  # symmetries of the square, then random rotations
+    starts: int = 0  # forced first nodes; 0: the policy chooses
+    samples: int = 0  # draws (per start); 0: greedy
+    temperature: float = 0.0  # of the draws; 0: the likeliest node at each step
+    beam: int = 0
+
+    @property
+    def solutions(self) -> int:
+        """Solutions per encoded instance."""
+        return max(1, self.starts) * max(1, self.samples) * max(1, self.beam)
+
+    @property
+    def rollouts(self) -> int:
+        """Solutions per instance, all told."""
+        return self.augment * self.solutions
+
+
+def parse(text: str) -> Strategy:
+    """The strategy of that name; an unknown name raises and lists the choices."""
+    parts: dict[str, Any] = {}
+    greedily = False
+    for part in text.split("+"):
+        match = re.fullmatch(r"(greedy)|(sample|multistart|augment|beam):(\d+)(?:@(\d*\.?\d+))?", part.strip())
+        if match is None or (match[4] and match[2] != "sample"):
+            raise InputError(f"unknown decoding strategy {part.strip()!r}; the choices are {CHOICES}")
+        if match[1]:
+            greedily = True
+            continue
+        field = {"sample": "samples", "multistart": "starts", "augment": "augment", "beam": "beam"}[match[2]]
+        if field in parts:
+            raise InputError(f"{match[2]} stands twice in {text!r}")
+        parts[field] = int(match[3])
+        if field == "samples":
+            parts["temperature"] = 1.0
+        if parts[field] < 1:
+            raise InputError(f"{part.strip()!r} asks for {parts[field]}; it must be 1 or more")
+        if match[4]:
+            parts["temperature"] = float(match[4])
+            if not 1e-3 <= parts["temperature"] <= 1e3:
+                raise InputError(f"the temperature in {part.strip()!r} must lie between 0.001 and 1000")
+    if "beam" in parts and ("samples" in parts or "starts" in parts):
+        raise InputError(f"{text!r}: a beam keeps the likeliest solutions itself; join it with augment only")
+    if greedily and ("samples" in parts or "beam" in parts):
+        raise InputError(f"{text!r}: greedy contradicts the rest; leave it out, or join it with multistart or augment")
+    return Strategy(text, **parts)
+
+
+def refuse_hindsight(problem: Problem, strategy: Strategy) -> None:
+    """Choosing among solutions by a cost that was hidden while they were built is not a strategy."""
+    if problem.reveals_on_visit and strategy.rollouts > 1:
+        raise InputError(
+            f"{strategy.name!r} keeps the best of {strategy.rollouts} solutions, but {problem.name} reveals its real "
+            "cost only on the way: choosing afterwards is hindsight; use greedy or sample:1"
+        )
+
+
+# ------------------------------------------------------------------------------------------ augmentation
+
+
+def symmetry(xy: Tensor, which: int, turn: float) -> Tensor:
+    """The unit square under one of its 8 symmetries, or turned about its middle by `turn` (radians)."""
+    x, y = xy[..., 0:1], xy[..., 1:2]
+    if which >= 8:
+        x, y = x - 0.5, y - 0.5
+        cos, sin = math.cos(turn), math.sin(turn)
+        return torch.cat((cos * x - sin * y, sin * x + cos * y), -1) + 0.5
+    if which & 4:
+        x, y = y, x
+    return torch.cat((1 - x if which & 1 else x, 1 - y if which & 2 else y), -1)
+
+
+def augmented(features: tuple[Tensor, ...], count: int, seed: int) -> tuple[Tensor, ...]:
+    """Features [B, n, f] -> [B * count, n, f], versions of one instance adjacent; only coordinates change."""
+    if count == 1:
+        return features
+    generator = torch.Generator().manual_seed(seed)
+    turns = (torch.rand(count, generator=generator) * 2 * math.pi).tolist()
+    groups = []
+    for group in features:
+        versions = [torch.cat((symmetry(group[..., :2], i, turns[i]), group[..., 2:]), -1) for i in range(count)]
+        groups.append(torch.stack(versions, 1).flatten(0, 1))
+    return tuple(groups)
+
+
+# ------------------------------------------------------------------------------------------- beam search
+
+
+def reorder(live: Live, parent: Tensor) -> Live:
+    """The partial solutions that `parent` [B, S] names."""
+
+    def pick(field: Tensor) -> Tensor:
+        index = parent.view(*parent.shape, *([1] * (field.dim() - 2)))
+        return field.gather(1, index.expand(*parent.shape, *field.shape[2:]))
+
+    return Live(map_instance(pick, live.state), tuple(pick(part) for part in live.carry), pick(live.last))
+
+
+def beam_search(problem: Problem, policy: Any, cache: Any, x: Any, width: int) -> Rolled:
+    """Keep the `width` likeliest partial solutions at every step."""
+    live = begin(problem, policy, cache, x, width)
+    total = torch.full(live.last.shape, -math.inf, device=x.xy.device)
+    total[:, 0] = 0
+    tour = torch.empty((*live.last.shape, 0), dtype=torch.long, device=x.xy.device)
+    nodes = x.xy.shape[1]
+    for taken in range(problem.max_steps(x)):
+        if taken >= nodes and bool(problem.done(x, live.state).all()):
+            break
+        logits, carry = policy.step(cache, live.carry, live.last, look(problem, x, live.state))
+        log_prob = logits.log_softmax(-1)
+        score, flat = (total[..., None] + log_prob).flatten(1).topk(width, 1)
+        parent, action = flat // nodes, flat % nodes
+        dead = score == -math.inf  # fewer candidates than the beam is wide: anything legal, never preferred
+        parent = torch.where(dead, 0, parent)
+        live = reorder(Live(live.state, carry, live.last), parent)
+        best = log_prob.argmax(-1).gather(1, parent)
+        action = torch.where(dead, best, action)
+        live = Live(problem.step(x, live.state, action), live.carry, action)
+        tour = torch.cat((tour.gather(1, parent[..., None].expand_as(tour)), action[..., None]), 2)
+        total = score
+    return Rolled(tour, problem.done(x, live.state), total, None, live)
+
+
+# -------------------------------------------------------------------------------------------- the driver
+
+
+class Decoded(NamedTuple):
+    tour: Tensor  # [B, 1, T] the best solution of each instance
+    cost: Tensor  # [B]
+
+
+def memory_budget(device: torch.device) -> int:
+    """Bytes that one chunk may use: a quarter of the GPU's memory, a cache-friendly amount on a CPU.
+
+    Draws go by chunks. Hence a GPU's share is halved only while less than twice of it is free, and not just what is
+    free: the same seed gives the same answer, whoever else holds a little of the memory.
+    """
+    if device.type != "cuda":
+        return 128 * 2**20
+    free, total = torch.cuda.mem_get_info(device)
+    share = total // 4
+    while 2 * share > free and share > 2**20:
+        share //= 2
+    return share
+
+
+def row_bytes(policy: Any, nodes: int, solutions: int, element: int) -> int:
+    """A generous estimate of what one encoded instance with its solutions occupies."""
+    width = policy.width
+    encoded = nodes * width * element * 24
+    stepping = solutions * nodes * (element * 4 * getattr(policy, "heads", 2) + 32)
+    recorded = solutions * nodes * 2 * 16
+    return encoded + stepping + recorded
+
+
+def cut(policy: Any, nodes: int, strategy: Strategy, element: int, budget: int, batch: int) -> tuple[int, int]:
+    """(instances a chunk, pieces that an instance's draws are cut into) that keep within the budget.
+
+    Draws are cut only where one instance alone is too much; fewer than one draw of one instance there is not.
+    """
+    encoded = strategy.augment * row_bytes(policy, nodes, 0, element)
+    whole = strategy.augment * row_bytes(policy, nodes, strategy.solutions, element)
+    if whole <= budget or not strategy.samples:
+        return max(1, min(batch, budget // whole)), 1
+    draw = (whole - encoded) // strategy.samples  # one draw from every start and symmetry
+    return 1, -(-strategy.samples // max(1, (budget - encoded) // draw))
+
+
+FEWEST = 16  # instances that make a chunk worth a processor of its own
+SMALL = 256  # nodes that one processor encodes about as fast as several do, waiting for each other
+
+
+@torch.no_grad()
+def decode(
+    problem: Problem,
+    policy: Any,
+    x: Any,
+    strategy: Strategy | str = "greedy",
+    *,
+    seed: int = 0,
+    precision: str = "float32",
+    budget: int | None = None,
+    encode: Callable[..., Any] | None = None,
+    step: Advance = advance,
+    progress: Callable[[int], None] | None = None,
+) -> Decoded:
+    """The best solution of every instance. Same seed, same answer; `progress` hears of instances done."""
+    strategy = parse(strategy) if isinstance(strategy, str) else strategy
+    refuse_hindsight(problem, strategy)
+    device = x.xy.device
+    batch, nodes = x.xy.shape[:2]
+    budget = memory_budget(device) if budget is None else budget
+    chunk, pieces = cut(policy, nodes, strategy, 2 if precision == "bfloat16" else 4, budget, batch)
+    parts = []
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        graph = None
+        if device.type == "cuda" and batch // chunk > 2 * Captured.warm_calls and pieces == 1 and not strategy.beam:
+            first = take(x, slice(0, chunk))
+            graph = Repeated(problem, policy, first, strategy, seed=seed, precision=precision, step=step)
+        # On a CPU chunks go side by side, unless the order of draws or something compiled stands in the way.
+        ordinary = encode in (None, policy.encode) and step is advance
+        apart = device.type == "cpu" and ordinary and not strategy.samples
+        if apart:
+            chunks = max(-(-batch // chunk), min(processors(), batch // FEWEST))
+            if chunks > processors():
+                chunks = -(-chunks // processors()) * processors()  # as many for each
+            chunk = -(-batch // chunks)
+            apart = chunks > 1
+
+        def one(low: int) -> Decoded:
+            part = take(x, slice(low, low + chunk))
+            full = part.xy.shape[0] == chunk
+            if graph is not None and full:
+                return graph(part)
+            # What was compiled is for full chunks; a last smaller one is not worth compiling for.
+            tools = (encode, step) if full else (None, advance)
+            return _decode_chunk(problem, policy, part, strategy, seed, precision, pieces, *tools)
+
+        lows = range(0, batch, chunk)
+        for part in side_by_side(one, lows) if apart else map(one, lows):
+            parts.append(part)
+            if progress is not None:
+                progress(part.tour.shape[0])
+    longest = max(part.tour.shape[2] for part in parts)
+    tours = [pad_tour(problem, part.tour, longest) for part in parts]
+    return Decoded(torch.cat(tours), torch.cat([part.cost for part in parts]))
+
+
+def pad_tour(problem: Problem, tour: Tensor, steps: int) -> Tensor:
+    """Tours [B, S, T] of that many steps: they stay at the depot, or without one at their last node."""
+    missing = steps - tour.shape[2]
+    if missing <= 0:
+        return tour
+    stay = torch.zeros_like(tour[..., -1:]) if problem.has_depot else tour[..., -1:]
+    return torch.cat((tour, stay.expand(*tour.shape[:2], missing)), 2)
+
+
+def _decode_chunk(
+    problem: Problem,
+    policy: Any,
+    x: Any,
+    strategy: Strategy,
+    seed: int,
+    precision: str,
+    pieces: int,
+    encode: Callable[..., Any] | None,
+    step: Advance,
+) -> Decoded:
+    many = repeat(x, strategy.augment)
+    with autocast(x.xy.device, precision), _sparing(many):
+        features = augmented(problem.features(x), strategy.augment, seed)
+        cache = (policy.encode if encode is None else encode)(features)
+        best: Decoded | None = None
+        for piece in range(pieces):
+            rolled = _roll(problem, policy, cache, many, strategy, pieces, piece, step)
+            found = _best_of(problem, many, rolled, x.xy.shape[0])
+            best = found if best is None else _better(problem, best, found)
+    assert best is not None
+    return best
+
+
+def _sparing(x: Any) -> Any:
+    """Around the whole of a small piece of work: no threads that wait for each other."""
+    return stepping(x.xy.device, x.xy.shape[0] * x.xy.shape[1] <= SMALL)
+
+
+def _roll(
+    problem: Problem, policy: Any, cache: Any, x: Any, strategy: Strategy, pieces: int, piece: int, step: Advance
+) -> Rolled:
+    if strategy.beam:
+        return beam_search(problem, policy, cache, x, strategy.beam)
+    draws = max(1, strategy.samples)
+    draws = draws // pieces + (1 if piece < draws % pieces else 0)
+    solutions, prefix = max(1, strategy.starts) * draws, _starts(problem, x, strategy, draws)
+    return finish(
+        problem, policy, cache, x, solutions=solutions, temperature=strategy.temperature, prefix=prefix, step=step
+    )
+
+
+def _starts(problem: Problem, x: Any, strategy: Strategy, draws: int) -> Tensor | None:
+    """[B, S, 1]: the first node of every solution, each for so many draws, where the strategy gives them."""
+    if not strategy.starts:
+        return None
+    return first_nodes(problem, x, strategy.starts).repeat_interleave(draws, 1)[..., None]
+
+
+def first_nodes(problem: Problem, x: Any, count: int) -> Tensor:
+    """[B, count] the first legal first nodes, each once; -1 (choose freely) where an instance has fewer."""
+    legal = problem.starts(x)
+    order = legal.int().argsort(dim=1, descending=True, stable=True)[:, :count]  # legal nodes first, in order
+    chosen = torch.where(legal.gather(1, order), order, -1)
+    short = count - chosen.shape[1]
+    return chosen if short <= 0 else torch.nn.functional.pad(chosen, (0, short), value=-1)
+
+
+class Repeated:
+    """One strategy on instances of one shape, again and again: a single CUDA graph on a GPU.
+
+    Where a rollout needs more steps than were captured for, the ordinary way takes over.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        policy: Any,
+        example: Any,
+        strategy: Strategy,
+        *,
+        seed: int = 0,
+        precision: str = "float32",
+        step: Advance = advance,
+        steps: int | None = None,
+    ):
+        refuse_hindsight(problem, strategy)
+        if strategy.beam:
+            raise InputError("a beam looks at the host between its steps; it cannot be captured")
+        self.problem, self.policy, self.strategy, self.precision, self.step = problem, policy, strategy, precision, step
+        self.seed = seed  # of the rotations; draws go on from call to call
+        self.x = map_instance(lambda field: field.clone(), example)
+        bound = problem.max_steps(example)
+        self.steps = bound if steps is None else min(steps, bound)
+        self.best: Decoded | None = None
+        self.captured = Captured(self._run, example.xy.device)
+
+    @torch.no_grad()
+    def __call__(self, x: Any) -> Decoded:
+        for mine, given in zip(self.x, x, strict=True):
+            if mine is not None:
+                mine.copy_(given)
+        self.captured()
+        assert self.best is not None
+        if bool(self.best.cost.isinf().any()):
+            options: Any = {"seed": self.seed, "precision": self.precision, "step": self.step}
+            return decode(self.problem, self.policy, x, self.strategy, **options)
+        return Decoded(self.best.tour.clone(), self.best.cost.clone())
+
+    def _run(self) -> None:
+        strategy, problem = self.strategy, self.problem
+        many = repeat(self.x, strategy.augment)
+        with torch.no_grad(), autocast(self.x.xy.device, self.precision), _sparing(many):
+            cache = self.policy.encode(augmented(problem.features(self.x), strategy.augment, self.seed))
+            if self.captured.stream is None:  # nothing is captured, so it may stop when all are finished
+                rolled = _roll(problem, self.policy, cache, many, strategy, 1, 0, self.step)
+            else:
+                rolled = rollout(
+                    problem, self.policy, cache, many, solutions=strategy.solutions, steps=self.steps, step=self.step,
+                    temperature=strategy.temperature,
+                    prefix=_starts(problem, many, strategy, max(1, strategy.samples)),
+                )  # fmt: skip
+            found = _best_of(problem, many, rolled, self.x.xy.shape[0])
+        if self.best is None or self.captured.stream is None:
+            self.best = found
+        else:  # the same memory every time: that is what a replayed graph writes
+            self.best.tour.copy_(found.tour)
+            self.best.cost.copy_(found.cost)
+
+
+def _best_of(problem: Problem, x: Any, rolled: Rolled, batch: int) -> Decoded:
+    """The cheapest finished solution of each of `batch` instances, which `x` holds once for every symmetry."""
+    costs = problem.cost(x, rolled.tour).masked_fill(~rolled.done, math.inf).view(batch, -1)
+    tours = rolled.tour.unflatten(0, (batch, -1)).flatten(1, 2)
+    cost, index = costs.min(1)
+    return Decoded(tours.gather(1, index[:, None, None].expand(-1, 1, tours.shape[2])), cost)
+
+
+def _better(problem: Problem, a: Decoded, b: Decoded) -> Decoded:
+    steps = max(a.tour.shape[2], b.tour.shape[2])
+    keep = a.cost <= b.cost
+    ours, theirs = pad_tour(problem, a.tour, steps), pad_tour(problem, b.tour, steps)
+    return Decoded(torch.where(keep[:, None, None], ours, theirs), torch.where(keep, a.cost, b.cost))

@@ -1,0 +1,1 @@
+"""Judging: a policy on a set of instances, and the referee of every answer."""

@@ -1,0 +1,145 @@
+"""Evaluating a policy: solutions by a decoding strategy, every one checked, and what they cost."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from routelearn.data.convert import for_policy
+from routelearn.decoding import decode as decoding
+from routelearn.decoding.rollout import advance
+from routelearn.errors import InputError
+from routelearn.evaluation.referee import double, judge
+from routelearn.problems.base import Problem, to_device
+from routelearn.runtime.compiling import compiled, compiled_encoder, resolve_precision
+
+WORTH_COMPILING = 100_000  # encoded instances from which compiling pays on a GPU: it takes half a minute
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What came of it. Costs as the problem states them: minimised, so prizes are negative."""
+
+    tours: Tensor  # [B, 1, T]
+    costs: Tensor  # [B] float64
+    infeasible: int
+    seconds: float
+    decode: str
+    device: str
+
+    @property
+    def mean(self) -> float:
+        return float(self.costs.mean())
+
+    @property
+    def standard_error(self) -> float:
+        return float(self.costs.std() / math.sqrt(len(self.costs))) if len(self.costs) > 1 else 0.0
+
+    def gap(self, reference: Tensor) -> tuple[float, float]:
+        """`paired_gap` of these costs."""
+        return paired_gap(self.costs, reference)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "mean_cost": self.mean,
+            "standard_error": self.standard_error,
+            "costs": self.costs.tolist(),
+            "infeasible": self.infeasible,
+            "seconds": self.seconds,
+            "decode": self.decode,
+            "device": self.device,
+        }
+
+
+def paired_gap(costs: Tensor, reference: Tensor) -> tuple[float, float]:
+    """Mean difference to reference costs, instance by instance, as a share of their mean; and its standard error.
+
+    Positive is worse, of prizes (negative costs), too. Instances without a solution (NaN) are left out.
+    """
+    if len(reference) < len(costs):
+        raise InputError(f"{len(reference)} reference costs for {len(costs)} instances; give one for each")
+    costs, reference = costs.cpu().double(), reference[: len(costs)].cpu().double()
+    solved = ~costs.isnan()
+    difference = (costs - reference)[solved] / reference[solved].mean().abs()
+    error = float(difference.std() / math.sqrt(len(difference))) if len(difference) > 1 else 0.0
+    return float(difference.mean()), error if len(difference) else math.nan
+
+
+def fingerprints(x: Any) -> NDArray[np.uint64]:
+    """[B]: a number for each instance, by all of its fields; the same from any file format (single precision)."""
+    columns = []
+    for name, field in zip(x._fields, x, strict=True):
+        if field is not None:
+            values = field.detach().cpu().numpy()
+            columns.append((name.encode(), values.astype("<f4" if values.dtype.kind == "f" else "<i8")))
+    marks = np.empty(len(x.xy), dtype=np.uint64)
+    for row in range(len(marks)):
+        digest = hashlib.blake2b(digest_size=8)
+        for name, values in columns:
+            digest.update(name)
+            digest.update(values[row].tobytes())
+        marks[row] = int.from_bytes(digest.digest(), "little")
+    return marks
+
+
+def parse(text: str) -> tuple[decoding.Strategy, bool]:
+    """A decoding strategy, and whether local search follows it: `augment:8+improve`."""
+    base, plus, last = text.rpartition("+")
+    if last.strip() == "improve":
+        return decoding.parse(base if plus else "greedy"), True
+    return decoding.parse(text), False
+
+
+def evaluate(
+    problem: Problem,
+    policy: Any,
+    x: Any,
+    strategy: str = "greedy",
+    *,
+    device: torch.device,
+    seed: int = 0,
+    precision: str = "auto",
+    compile: bool | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Evaluation:
+    """Solve every instance of x with the strategy and judge the answers on the CPU, in double precision.
+
+    The policy sees instances of any units in those that it was trained in; costs are in their own.
+
+    On a GPU, where there is enough work, encoder and step are compiled first; a CPU has compiled loops of its own.
+    """
+    parsed, improved = parse(strategy)
+    policy = policy.to(device).eval()
+    precision = resolve_precision(precision, device)
+    work = x.xy.shape[0] * parsed.augment
+    if compile is None:
+        compile = work >= WORTH_COMPILING and device.type == "cuda"
+    encode, step = policy.encode, advance
+    if compile and policy.compiles:
+        encode = compiled_encoder(policy, device)
+        step = compiled(advance, device) if device.type == "cuda" else advance
+    on_device = to_device(for_policy(x), device)
+    started = time.perf_counter()
+    decoded = decoding.decode(
+        problem, policy, on_device, parsed, seed=seed, precision=precision, encode=encode, step=step, progress=progress
+    )
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    tours = decoded.tour.cpu()
+    if improved:
+        from routelearn.search import improve
+
+        tours = improve(problem, x, tours, seconds=None)
+    seconds = time.perf_counter() - started
+    valid = judge(problem, x, tours)
+    costs = problem.cost(double(x), tours)[:, 0]  # of rule breakers too: `infeasible` counts them
+    return Evaluation(tours, costs, int(valid.isnan().sum()), seconds, strategy, str(device))

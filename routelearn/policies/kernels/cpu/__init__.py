@@ -1,0 +1,1 @@
+"""On a CPU, by numba."""

@@ -1,0 +1,1 @@
+"""Checks that a problem keeps its contract: `check_problem`."""

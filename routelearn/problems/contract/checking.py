@@ -1,0 +1,458 @@
+"""The contract of a problem: `check_problem` tells the author of a new one exactly what is wrong with it.
+
+It walks through random solutions, solutions that take the first feasible node (so they return to the depot
+whenever they may) and solutions that take the last one, and holds every call against the Problem protocol.
+Everything runs on the CPU in a few seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple, get_origin, get_type_hints
+
+import torch
+from torch import Tensor
+
+from routelearn.errors import Infeasible, InputError
+from routelearn.problems.base import (
+    Context,
+    DeviceRng,
+    NumpyRng,
+    Problem,
+    distance_matrix,
+    map_instance,
+    take,
+    to_single,
+)
+from routelearn.problems.contract.host_sync import no_host_sync
+from routelearn.problems.contract.walks import RANDOM, Walk, changed, snapshot, walk
+
+EXTRA = 3  # steps beyond the bound, in which everything is finished and must stay so
+FAR = 1000.0  # times the longest leg: a detour that no problem can overlook
+
+
+class ContractError(AssertionError):
+    """A problem breaks the contract; the message names the rule, the field, and the step and row if there is one."""
+
+
+def layout(value: Any) -> str:
+    return f"{value.dtype} {list(value.shape)}" if isinstance(value, Tensor) else repr(value)
+
+
+class Demand(NamedTuple):
+    """One rule of the contract, under which demands are made."""
+
+    rule: str
+
+    def __call__(self, condition: bool, wrong: str) -> None:
+        if not condition:
+            raise ContractError(f"{self.rule}: {wrong}")
+
+    def tensor(self, name: str, value: Any, dtype: torch.dtype, *shape: int) -> None:
+        """Demand a tensor of that dtype and shape."""
+        right = isinstance(value, Tensor) and value.dtype == dtype and value.shape == shape
+        self(right, f"{name} is {layout(value)}; expected {dtype} {list(shape)}")
+
+    def nowhere(self, bad: Tensor, wrong: str) -> None:
+        """Demand that bad [B] or [B, S] holds nowhere; the message ends with the first place where it does."""
+        if bad.any():
+            row, *solution = bad.nonzero()[0].tolist()
+            raise ContractError(f"{self.rule}: {wrong} (row {row}{f', solution {solution[0]}' if solution else ''})")
+
+
+@contextmanager
+def rule(problem: Any, words: str) -> Iterator[Demand]:
+    """Demands under the rule `words`; an error of the problem itself is reported under the rule it came up in."""
+    demand = Demand(f"{getattr(problem, 'name', type(problem).__name__)}: {words}")
+    try:
+        yield demand
+    except ContractError:
+        raise
+    except Exception as error:
+        raise ContractError(f"{demand.rule}: {type(error).__name__}: {error}") from error
+
+
+# --------------------------------------------------------------------------------------------- the check
+
+
+def check_problem(problem: Any, *, n: int = 8, batch: int = 16, seed: int = 0) -> None:
+    """Hold `problem` against the whole contract of `Problem`; raise ContractError at the first breach.
+
+    `n` customers (or nodes, where there is no depot) and `batch` instances are drawn by the problem itself.
+    """
+    _attributes(problem)
+    single = _instance(problem, n, batch, seed)
+    double = map_instance(lambda field: field.double() if field.is_floating_point() else field, single)
+    _features(problem, single)
+    _costs(problem, single, _steps(problem, single, seed))
+    walked = _steps(problem, double, seed)
+    _costs(problem, double, walked)
+    # Comparisons of masks are made in double precision, where rounding does not tip them.
+    _starts(problem, double, seed)
+    _replays(problem, double, walked, seed)
+    _legs(problem, double, walked)
+    _secrets(problem, double, walked)
+    _refusals(problem, double, walked)
+    _sync(problem, single, seed)
+    _trace(problem, single, seed)
+
+
+def _attributes(problem: Any) -> None:
+    with rule(problem, "attributes") as demand:
+        for name, hint in get_type_hints(Problem).items():
+            kind = get_origin(hint) or hint
+            demand(hasattr(problem, name), f"{name} is missing; it must be a {kind.__name__}")
+            value = getattr(problem, name)
+            right = isinstance(value, kind) and not (kind is int and isinstance(value, bool))
+            demand(right, f"{name} is {value!r}; it must be a {kind.__name__}")
+        widths = problem.feature_dims
+        right = bool(widths) and all(isinstance(width, int) and width >= 2 for width in widths)
+        demand(right, f"feature_dims is {widths}; every node group has at least its two coordinates")
+        demand(problem.context_nodes >= 1, "context_nodes is below 1; the query needs a node or its placeholder")
+        demand(min(problem.context_scalars, problem.step_dim) >= 0, "context_scalars or step_dim is negative")
+
+
+def _instance(problem: Any, n: int, batch: int, seed: int) -> Any:
+    """Single-precision instances, drawn by the problem."""
+    with rule(problem, "sample") as demand:
+        x = to_single(problem.sample(NumpyRng(seed), batch, n))
+        fields = getattr(x, "_fields", ())
+        demand({"xy", "distances"} <= set(fields), f"the instance has fields {fields}; a NamedTuple with xy, distances")
+        demand(callable(getattr(x, "public", None)), "the instance has no public()")
+        demand.tensor("xy", x.xy, torch.float32, batch, n + problem.has_depot, 2)
+        for field, value in zip(fields, x, strict=True):
+            right = value is None or (isinstance(value, Tensor) and value.shape[:1] == (batch,))
+            demand(right, f"{field} is {layout(value)}; a field is None or a tensor [{batch}, ...]")
+        differs = changed(x, to_single(problem.sample(NumpyRng(seed), batch, n)))
+        demand(differs is None, f"{differs} differs between two draws of one seed; draw from rng alone")
+        with torch.random.fork_rng(devices=[]):
+            drawn = problem.sample(DeviceRng(), batch, n)
+        for field, ours, theirs in zip(fields, x, drawn, strict=True):
+            same = layout(ours) == layout(theirs)
+            demand(same, f"{field} is {layout(ours)} with NumpyRng and {layout(theirs)} with DeviceRng")
+    with rule(problem, "validate") as demand:
+        problem.validate(x)
+        full = x._replace(distances=distance_matrix(x))
+        for field, value in zip(fields, full, strict=True):
+            if value is not None and value.is_floating_point():
+                broken = value.clone()
+                broken.view(-1)[-1] = torch.nan
+                refused = _refused(problem.validate, full._replace(**{field: broken}))
+                demand(isinstance(refused, InputError), f"NaN in {field} is not refused with InputError ({refused!r})")
+    with rule(problem, "max_steps") as demand:
+        bound = problem.max_steps(x)
+        demand(type(bound) is int and bound >= 1, f"it gives {bound!r}; expected an int above 0")
+    return x
+
+
+def _refused(call: Callable[..., Any], *arguments: Any) -> Exception | None:
+    """The Infeasible or InputError that the call raised."""
+    try:
+        call(*arguments)
+    except (Infeasible, InputError) as error:
+        return error
+    return None
+
+
+def _features(problem: Any, x: Any) -> None:
+    widths, (batch, nodes) = problem.feature_dims, x.xy.shape[:2]
+    with rule(problem, "features") as demand:
+        groups = problem.features(x)
+        right = isinstance(groups, tuple) and len(groups) == len(widths)
+        demand(right, f"expected a tuple of {len(widths)} tensors, one for each of feature_dims {widths}")
+        for i, (group, width) in enumerate(zip(groups, widths, strict=True)):
+            demand.tensor(f"group {i}", group, x.xy.dtype, batch, group.shape[1], width)
+            demand.nowhere(~group.isfinite().flatten(1).all(1), f"group {i} holds a number that is not finite")
+        xy = torch.cat([group[..., :2] for group in groups], 1)
+        demand(xy.shape == x.xy.shape, f"the groups hold {xy.shape[1]} nodes together; the instance has {nodes}")
+        demand(torch.equal(xy, x.xy), "the first two columns of the groups, in order, are not the coordinates xy")
+    with rule(problem, "public") as demand:
+        public = x.public()
+        demand(type(public) is type(x), f"public() gives {type(public).__name__}, not {type(x).__name__}")
+        for i, (group, seen) in enumerate(zip(groups, problem.features(public), strict=True)):
+            demand(torch.equal(group, seen), f"features of group {i} need what public() hides")
+
+
+def _steps(problem: Any, x: Any, seed: int) -> Walk:
+    """Shapes, dtypes, masks, purity and absorption at every step of a walk to the bound and beyond."""
+    batch, nodes, _ = x.xy.shape
+    pair, real = (batch, RANDOM + 2), x.xy.dtype
+    steps, given = problem.max_steps(x), snapshot(x)
+    finished: list[Tensor] = [torch.zeros(pair, dtype=torch.bool)]
+    before: list[Any] = []
+
+    with rule(problem, "initial") as demand:
+        first = problem.initial(x, pair[1])
+        demand(hasattr(first, "_fields"), f"the state is a {type(first).__name__}; expected a NamedTuple of tensors")
+        for field, value in zip(first._fields, first, strict=True):
+            right = isinstance(value, Tensor) and value.shape[:2] == pair
+            demand(right, f"{field} is {layout(value)}; expected a tensor [{batch}, {pair[1]}, ...]")
+
+    def inspect(t: int, state: Any, mask: Tensor) -> None:
+        before.append(snapshot(state))
+        with rule(problem, "feasible") as demand:
+            demand.tensor(f"step {t}: the mask", mask, torch.bool, *pair, nodes)
+        with rule(problem, "done") as demand:
+            done = problem.done(x, state)
+            demand.tensor(f"step {t}: done", done, torch.bool, *pair)
+        with rule(problem, "the mask is never empty") as demand:
+            demand.nowhere(~mask.any(-1), f"no node is feasible at step {t}")
+        with rule(problem, "finished is absorbing") as demand:
+            demand.nowhere(finished[-1] & ~done, f"done() goes back to False at step {t}")
+            several = done & (mask.sum(-1) != 1)
+            demand.nowhere(several, f"a finished solution has not exactly one feasible node at step {t}")
+        finished.append(done)
+        with rule(problem, "context") as demand:
+            context = problem.context(x, state)
+            demand(isinstance(context, Context), f"step {t}: it gives {type(context).__name__}, not Context")
+            demand.tensor(f"step {t}: nodes", context.nodes, torch.long, *pair, problem.context_nodes)
+            outside = ((context.nodes < -1) | (context.nodes >= nodes)).any(-1)
+            demand.nowhere(outside, f"step {t}: nodes are outside -1 to {nodes - 1}")
+            demand.tensor(f"step {t}: scalars", context.scalars, real, *pair, problem.context_scalars)
+            demand.nowhere(~context.scalars.isfinite().all(-1), f"step {t}: a scalar is not finite")
+        with rule(problem, "step_features") as demand:
+            extra = problem.step_features(x, state)
+            if problem.step_dim:
+                demand.tensor(f"step {t}: the features", extra, real, *pair, nodes, problem.step_dim)
+            else:
+                demand(extra is None, f"step {t}: it gives {layout(extra)}; step_dim 0 means None")
+        with rule(problem, "functions are pure") as demand:
+            field = changed(before[-1], state)
+            demand(field is None, f"feasible, done, context or step_features changed the state's {field} at step {t}")
+
+    def stepped(t: int, state: Any, following: Any) -> None:
+        with rule(problem, "steps are pure") as demand:
+            field = changed(before[-1], state)
+            demand(field is None, f"step() changed {field} of the state it was given at step {t}; return a new state")
+            field = changed(given, x)
+            demand(field is None, f"{field} of the instance was changed at step {t}")
+        with rule(problem, "step") as demand:
+            demand(type(following) is type(state), f"step {t}: it gives {type(following).__name__}")
+            for field, old, new in zip(state._fields, state, following, strict=True):
+                demand(layout(old) == layout(new), f"step {t}: {field} was {layout(old)} and becomes {layout(new)}")
+
+    with rule(problem, "feasible and step"):
+        walked = walk(problem, x, pair[1], steps + EXTRA, seed=seed, inspect=inspect, stepped=stepped)
+    with rule(problem, "max_steps") as demand:
+        demand.nowhere(~walked.done[..., steps], f"not finished after {steps} steps, the bound it gives")
+    return walked
+
+
+def _costs(problem: Any, x: Any, walked: Walk) -> None:
+    tour = walked.tour
+    with rule(problem, "cost") as demand:
+        cost = problem.cost(x, tour)
+        demand.tensor("the cost", cost, x.xy.dtype, *tour.shape[:2])
+        demand.nowhere(~cost.isfinite(), "a cost is not finite")
+    with rule(problem, "going on after the end costs nothing") as demand:
+        for t in range(1, tour.shape[2]):
+            early = problem.cost(x, tour[..., :t])
+            off = walked.done[..., t] & ~torch.isclose(early, cost, rtol=1e-5, atol=1e-5)
+            demand.nowhere(off, f"finished after {t} steps, yet later steps change the cost")
+    with rule(problem, "check accepts every solution the mask allows"):
+        problem.check(x, tour)
+        problem.check(x, tour[..., :-EXTRA])
+
+
+def _starts(problem: Any, x: Any, seed: int) -> None:
+    with rule(problem, "starts") as demand:
+        starts = problem.starts(x)
+        demand.tensor("the mask", starts, torch.bool, *x.xy.shape[:2])
+        blocked = starts & ~problem.feasible(x, problem.initial(x, 1))[:, 0]
+        demand.nowhere(blocked.any(1), "a node is a start, but not feasible as the first node")
+        rows = starts.any(1)
+        if rows.any():
+            x, starts = take(x, rows), starts[rows]
+            # The first start stands in for the nodes that are none, so that every row has equally many.
+            nodes = torch.arange(starts.shape[1]).expand_as(starts)
+            forced = torch.where(starts, nodes, starts.long().argmax(1, keepdim=True))[..., None]
+            walked = walk(problem, x, starts.shape[1], problem.max_steps(x), given=forced, seed=seed)
+            problem.check(x, walked.tour)
+
+
+class Account(NamedTuple):
+    """What a walk looked like from outside."""
+
+    masks: Tensor  # [B, S, T + 1, N]
+    scalars: Tensor  # [B, S, T + 1, C]
+    cost: Tensor  # [B, S]
+
+
+def _account(problem: Any, x: Any, walked: Walk) -> Account:
+    scalars = [problem.context(x, state).scalars for state in walked.states]
+    return Account(torch.stack(walked.masks, 2), torch.stack(scalars, 2), problem.cost(x, walked.tour))
+
+
+def _same(demand: Demand, ours: Account, theirs: Account) -> None:
+    for t in range(ours.masks.shape[2]):
+        demand.nowhere((ours.masks[:, :, t] != theirs.masks[:, :, t]).any(-1), f"the mask differs at step {t}")
+        off = ~torch.isclose(ours.scalars[:, :, t], theirs.scalars[:, :, t]).all(-1)
+        demand.nowhere(off, f"the context differs at step {t}")
+    demand.nowhere(~torch.isclose(ours.cost, theirs.cost, rtol=1e-9, atol=1e-9), "the cost differs")
+
+
+def _replays(problem: Any, x: Any, walked: Walk, seed: int) -> None:
+    """A tour replayed gives the same masks, alone or in company; from any prefix one can go on elsewhere."""
+    every, taken = slice(None), walked.tour.shape[2]
+    for words, rows, solutions in (
+        ("the same actions give the same masks and costs again", every, every),
+        ("solutions of one instance do not see each other", every, slice(1, 2)),
+        ("instances of a batch do not see each other", slice(-1, None), every),
+    ):
+        with rule(problem, words) as demand:
+            tour, y = walked.tour[rows, solutions], take(x, rows)
+            alone = _account(problem, y, walk(problem, y, tour.shape[1], taken, given=tour))
+            _same(demand, Account(*(field[rows, solutions] for field in _account(problem, x, walked))), alone)
+    with rule(problem, "a solution can be continued from any prefix") as demand:
+        steps = taken - EXTRA
+        for length in sorted({1, steps // 2, steps}):
+            begun = walked.tour[..., :length]
+            went_on = walk(problem, x, begun.shape[1], steps, given=begun, seed=seed + 1)
+            demand.nowhere(~went_on.done[..., -1], f"it does not finish after a prefix of {length} steps")
+            problem.check(x, went_on.tour)
+
+
+def _legs(problem: Any, x: Any, walked: Walk) -> None:
+    """The matrix replaces the coordinates everywhere."""
+    matrix, tour = distance_matrix(x), walked.tour
+    y, longer = x._replace(distances=matrix), x._replace(distances=matrix * FAR)
+    with rule(problem, "a matrix of the Euclidean distances changes nothing") as demand:
+        again = walk(problem, y, tour.shape[1], tour.shape[2], given=tour)
+        _same(demand, _account(problem, x, walked), _account(problem, y, again))
+        problem.check(y, tour)
+    with rule(problem, "leg lengths come from the distance matrix") as demand:
+        cost = problem.cost(y, tour)
+        priced = bool((problem.cost(longer, tour) != cost).any())
+        before, after = (problem.feasible(z, problem.initial(z, 1)) for z in (y, longer))
+        limited = not torch.equal(before, after) or _refused(problem.check, longer, tour) is not None
+        demand(priced or limited, f"distances {FAR:g} times as long leave cost(), feasible() and check() as they were")
+    with rule(problem, "with a matrix, places decide nothing") as demand:
+        elsewhere = y._replace(xy=y.xy.flip(1))
+        demand(torch.equal(problem.starts(y), problem.starts(elsewhere)), "starts() differs when places move")
+        moved = walk(problem, elsewhere, tour.shape[1], tour.shape[2], given=tour)
+        _same(demand, _account(problem, y, again), _account(problem, elsewhere, moved))
+    if not priced:
+        return
+    with rule(problem, "cost counts every leg") as demand:
+        tour, rows = tour[:, :1], torch.arange(x.xy.shape[0])
+        for t in range(1, tour.shape[2]):
+            origin, target = tour[:, 0, t - 1], tour[:, 0, t]
+            used = (origin != target) & ~walked.done[:, 0, t]
+            if problem.has_depot:  # a problem may leave the way to or from the depot free of charge
+                used &= (origin > 0) & (target > 0)
+            detour = matrix.clone()
+            detour[rows, origin, target] += FAR * matrix.max()
+            missed = used & (problem.cost(x._replace(distances=detour), tour) <= cost[:, :1])[:, 0]
+            demand.nowhere(missed, f"the leg of step {t} made much longer does not raise the cost")
+
+
+def _secrets(problem: Any, x: Any, walked: Walk) -> None:
+    """What public() hides of a node is not known before the node is visited: not to masks, context or features."""
+    public, nodes, tour = x.public(), x.xy.shape[1], walked.tour[:, :1]
+    hidden = [name for name in x._fields if getattr(public, name) is None and getattr(x, name) is not None]
+    if not hidden:
+        return
+    with rule(problem, "nothing is known of what public() hides before a visit") as demand:
+        for t in range(tour.shape[2]):
+            begun = tour[..., :t]
+            seen = torch.zeros(x.xy.shape[0], nodes, dtype=torch.bool).scatter(1, begun[:, 0], True)
+            other = x._replace(**{name: _altered(getattr(x, name), seen) for name in hidden})
+            ours, theirs = (_sight(problem, y, begun) for y in (x, other))
+            for what, old, new in zip(("mask", "end", "context", "features"), ours, theirs, strict=True):
+                off = ~torch.isclose(old.double(), new.double()).flatten(1).all(1)
+                demand.nowhere(off, f"{', '.join(hidden)} of unvisited nodes change the {what} of step {t}")
+
+
+def _altered(field: Tensor, seen: Tensor) -> Tensor:
+    """Other values for the nodes [B, N] not seen; a field that is not by node is altered whole."""
+    other = ~field if field.dtype == torch.bool else field * 2 + 1
+    by_node = field.shape[:2] == seen.shape
+    return torch.where(seen.view(*seen.shape, *(1 for _ in field.shape[2:])), field, other) if by_node else other
+
+
+def _sight(problem: Any, x: Any, begun: Tensor) -> tuple[Tensor, ...]:
+    """All that a policy is given after those steps [B, S, t]."""
+    state = problem.initial(x, begun.shape[1])
+    for action in begun.unbind(-1):
+        state = problem.step(x, state, action)
+    mask, extra = problem.feasible(x, state), problem.step_features(x, state)
+    return mask, problem.done(x, state), problem.context(x, state).scalars, mask[..., :0] if extra is None else extra
+
+
+def _refusals(problem: Any, x: Any, walked: Walk) -> None:
+    """check() refuses what no problem allows, and names the row."""
+    tour, nodes, row = walked.tour, x.xy.shape[1], x.xy.shape[0] - 1
+    first = int(problem.has_depot)  # the lowest customer
+
+    def refuses(words: str, broken: Tensor, row: int | None = None) -> None:
+        with rule(problem, "check refuses what is wrong") as demand:
+            error = _refused(problem.check, x, broken)
+            demand(error is not None, f"it accepts {words}")
+            found = getattr(error, "row", None)
+            demand(row in (None, found), f"{words} in row {row}: expected Infeasible for that row, not {error!r}")
+
+    for node in (nodes, -1):
+        broken = tour.clone()
+        broken[row, 0, 0] = node
+        refuses(f"node {node} of {nodes}", broken, row)
+    refuses("one tour too few", tour[1:])
+    refuses("a tour without an axis for solutions", tour[:, 0])
+    refuses("node numbers that are floats", tour.double())
+
+    counts = torch.zeros(*tour.shape[:2], nodes, dtype=torch.long)
+    offered_again = False
+    for t in range(tour.shape[2]):
+        offered = walked.masks[t] & (counts > 0) & ~walked.done[..., t, None]
+        offered_again |= bool(offered[..., first:].any())
+        counts.scatter_add_(-1, tour[..., t, None], torch.ones_like(tour[..., t, None]))
+    on_the_way = (tour[..., :-1] >= first) & ~walked.done[..., 1:-1]
+    if not offered_again and on_the_way.any():  # the mask never allows a second visit, so check must refuse one
+        b, s, t = on_the_way.nonzero()[-1].tolist()
+        broken = torch.cat((tour, tour[..., -1:]), -1)
+        broken[b, s, t + 1 :] = tour[b, s, t:]
+        refuses(f"node {int(tour[b, s, t])} twice in a tour", broken, b)
+    if bool((counts[..., first:] > 0).all()):  # every solution visits every customer, so check must ask for it
+        node = int(tour[row, 0, 0])
+        broken = tour.clone()
+        broken[row, 0][broken[row, 0] == node] = 0 if problem.has_depot else (node + 1) % nodes
+        refuses(f"a tour without node {node}", broken, row)
+        refuses("an empty tour", tour[..., :0])
+
+
+def _one_step(problem: Any, x: Any, state: Any, action: Tensor) -> tuple[Any, ...]:
+    """The new state and all else that the decoding loop asks of a problem in one step."""
+    following = problem.step(x, state, action)
+    seen = problem.feasible(x, state), problem.context(x, state), problem.step_features(x, state)
+    return following, problem.done(x, following), *seen
+
+
+def _sync(problem: Any, x: Any, seed: int) -> None:
+    steps = problem.max_steps(x)
+    with rule(problem, "no host synchronisation"), no_host_sync():
+        problem.features(x)
+        problem.starts(x)
+        walked = walk(problem, x, 2, steps, seed=seed)
+        _one_step(problem, x, walked.states[0], walked.tour[..., 0])
+        problem.cost(x, walked.tour)
+
+
+def _trace(problem: Any, x: Any, seed: int) -> None:
+    """torch.compile takes a step in one graph, and once."""
+    graphs: list[torch.fx.GraphModule] = []
+
+    def keep(graph: torch.fx.GraphModule, inputs: list[Tensor]) -> Callable[..., Any]:
+        graphs.append(graph)
+        return graph.forward
+
+    walked = walk(problem, x, 2, 3, seed=seed)
+    with rule(problem, "a step compiles into one graph") as demand:
+        torch.compiler.reset()
+        compiled = torch.compile(_one_step, backend=keep, fullgraph=True, dynamic=False)
+        for t in range(3):
+            action = walked.tour[..., t]
+            field = changed(walked.states[t + 1], compiled(problem, x, walked.states[t], action)[0])
+            demand(field is None, f"{field} differs from the uncompiled step {t}")
+            words = "shapes, dtypes and strides must not vary, and no two fields be one tensor"
+            demand(len(graphs) == 1, f"step {t} was traced anew; {words}")
+        torch.compiler.reset()

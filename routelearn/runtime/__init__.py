@@ -1,0 +1,1 @@
+"""The machine: devices, compiling, files written whole."""

@@ -1,0 +1,329 @@
+"""One search engine per kind of solution (a tour, vehicle routes, a selective route), behind one small interface.
+
+An engine holds the arrays of one instance and calls the compiled kernels on them. It knows lists of nodes in the
+problem's encoding, not tensors, and its own idea of the cost; `search.Search` referees with the problem's.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routelearn.problems.base import EXACT
+from routelearn.search import routes_local, selective_kernel, sisr_kernel, starts, tsp_kernel
+from routelearn.search.graph import Graph, floats, graph_of, random_state
+from routelearn.search.routes import clear, copy_all, empty_routes, read_tour, total_length, write_tour
+from routelearn.search.swap_star import angles
+
+Tour = NDArray[np.int64]
+
+NEIGHBOURS_TOUR, NEIGHBOURS_ROUTES = 10, 40
+ROUND = 2  # a round over a selective route takes about 1 / ROUND unit of work for each node
+POLISH_LOOKS = 1000  # customers looked at by a local search between two steps of the metaheuristic, at most
+LOOK = 4  # units of work in a look at all moves of a customer between routes
+BREADTH = 5  # neighbours tried at the third level of a 3-opt move
+UNLIMITED = 1 << 60
+
+
+class Engine(Protocol):
+    """A search of one instance, in slices."""
+
+    graph: Graph
+    exhausted: bool  # so few nodes that local search finds the optimum: nothing to explore
+
+    def start(self) -> None:
+        """A simple first solution becomes the present one."""
+        ...
+
+    def load(self, tour: Tour) -> bool:
+        """A feasible solution becomes the present one; False if the engine cannot hold it."""
+        ...
+
+    def descend(self, work: int) -> bool:
+        """Local search with about `work` units of work; True when the local optimum is reached."""
+        ...
+
+    def explore(self, cooled: float, work: int) -> None:
+        """`work` iterations of the metaheuristic; `cooled` runs from 0 (hot) to 1 (cold)."""
+        ...
+
+    def return_to_best(self) -> None:
+        """The best solution becomes the present one."""
+        ...
+
+    def best(self) -> Tour:
+        """The best solution since the last load, in the problem's encoding."""
+        ...
+
+
+def geometric(hot: float, cold: float, cooled: float) -> float:
+    """The temperature between hot and cold."""
+    return hot * (cold / hot) ** cooled
+
+
+class TourEngine:
+    """TSP: iterated 3-opt. A unit of work is one node looked at, or one kick in `explore`."""
+
+    HOT, COLD = 0.03, 0.003  # temperature in mean legs
+    STRETCH = 50  # positions that a kick moves, at most
+
+    def __init__(self, x: Any, seed: int, graph: Graph | None = None):
+        self.graph = graph_of(x, NEIGHBOURS_TOUR) if graph is None else graph
+        self.nodes = nodes = len(self.graph.legs)
+        self.exhausted = nodes < tsp_kernel.FEWEST
+        self.breadth = min(BREADTH, nodes - 1)
+        # A kick over more than a third of a tour is no local change, unless the tour is small.
+        self.stretch = min(self.STRETCH, max(3 * nodes // 10, 8))
+        self.tour, self.pos, self.shortest = (np.zeros(nodes, np.int32) for _ in range(3))
+        self.queue, self.queued = np.zeros(nodes, np.int32), np.zeros(nodes, np.bool_)
+        self.whole, self.real = np.zeros(4, np.int64), np.zeros(3)
+        self.journal, self.touched = np.zeros((512, 4), np.int32), np.zeros(8, np.int32)
+        self.random = random_state(seed)
+
+    def start(self) -> None:
+        self.load(starts.nearest_neighbour(self.graph.legs, self.graph.after).astype(np.int64))
+
+    def load(self, tour: Tour) -> bool:
+        self.tour[:] = tour[: self.nodes]  # what follows repeats the last node
+        self.pos[self.tour] = np.arange(self.nodes)
+        self.queue[:], self.queued[:] = self.tour, True
+        length = self.graph.legs[self.tour, np.roll(self.tour, -1)].sum()
+        self.whole[:] = 0, self.nodes, 0, 0
+        self.real[:] = length
+        self.shortest[:] = self.tour
+        return True
+
+    def _run(self, temperature: float, looks: int, kicks: int) -> tuple[int, int]:
+        graph = self.graph
+        return tsp_kernel.kick_and_repair(
+            self.tour, self.pos, self.shortest, graph.legs, graph.after, self.breadth, self.stretch, graph.symmetric,
+            graph.epsilon, temperature, self.queue, self.queued, self.whole, self.real, self.journal, self.touched,
+            self.random, looks, kicks,
+        )  # fmt: skip
+
+    def descend(self, work: int) -> bool:
+        self._run(0.0, work, 0)
+        return self.whole[tsp_kernel.WAITING] == 0
+
+    def explore(self, cooled: float, work: int) -> None:
+        temperature = geometric(self.HOT, self.COLD, cooled) * self.real[tsp_kernel.LENGTH] / self.nodes
+        self._run(temperature, UNLIMITED, work)
+
+    def return_to_best(self) -> None:
+        if self.whole[tsp_kernel.WAITING] == 0:
+            self.load(self.best())
+            self.queued[:] = False
+            self.whole[:] = 0
+
+    def best(self) -> Tour:
+        return self.shortest.astype(np.int64)
+
+
+class RoutesEngine:
+    """CVRP and SDVRP: slack induction by string removals, with local search over the routes now and then."""
+
+    HOT, COLD = 1.0, 0.05  # temperature in mean legs
+    WIDE = 20  # neighbours beside which a customer may be inserted
+    DESCENT = 10  # SDVRP: ruin-and-recreate steps per customer that stand for a local search
+    POLISH = 3  # such steps per customer from one local search to the next
+
+    def __init__(self, x: Any, seed: int, split: bool, graph: Graph | None = None):
+        self.graph = graph_of(x, NEIGHBOURS_ROUTES) if graph is None else graph
+        self.split = split
+        nodes = len(self.graph.legs)
+        self.capacity = int(x.capacity[0])
+        full = x.demand[0].cpu().numpy().astype(np.int64)
+        # Whole vehicle loads beyond the last go straight there and back; the search plans the rest.
+        self.trips = np.where(full > 0, (full - 1) // self.capacity, 0) if split else np.zeros_like(full)
+        self.demand = full - self.trips * self.capacity
+        self.served = np.flatnonzero(full > 0 if split else np.arange(nodes) > 0).astype(np.int32)
+        self.exhausted = len(self.served) < 2
+        self.now, self.kept, self.shortest = (empty_routes(nodes) for _ in range(3))
+        self.out, self.keys = np.zeros(nodes, np.int32), np.zeros(nodes)
+        self.scratch = (np.zeros(64, np.int32), np.zeros(64, np.int32), np.zeros(64))
+        self.dirty, self.is_dirty = np.zeros(nodes, np.int32), np.zeros(nodes, np.bool_)
+        self.wide = min(self.WIDE, nodes - 1)
+        self.polar = x.distances is None
+        self.extents = angles(floats(x.xy[0])) if self.polar else floats(x.xy[0])
+        self.marks = routes_local.fresh_marks(nodes)
+        self.real = np.zeros(2)
+        self.descent_left, self.unpolished = 0, 0
+        self.random = random_state(seed)
+
+    def start(self) -> None:
+        graph = self.graph
+        clear(self.now)
+        starts.savings(graph.legs, graph.near, graph.symmetric, self.demand, self.capacity, self.served, self.now)
+        self._adopt()
+
+    def load(self, tour: Tour) -> bool:
+        tour = self._without_trips(tour) if self.split else np.array(tour, dtype=np.int64)
+        if not read_tour(tour, self.demand, self.capacity, self.now):
+            clear(self.now)
+            copy_all(self.kept, self.now)
+            return False
+        self._adopt()
+        return True
+
+    def _without_trips(self, tour: Tour) -> Tour:
+        """The tour less the straight trips and less visits to customers that are owed nothing."""
+        trips, kept = self.trips.copy(), []
+        wanted = np.zeros(len(self.demand), np.bool_)
+        wanted[self.served] = True
+        for route in np.split(tour, np.flatnonzero(tour == 0)):
+            visits = [int(c) for c in route if wanted[c]]
+            if len(visits) == 1 and trips[visits[0]] > 0:
+                trips[visits[0]] -= 1
+            else:
+                kept += [0, *visits]
+        return np.array(kept, dtype=np.int64)
+
+    def _adopt(self) -> None:
+        copy_all(self.now, self.kept)
+        copy_all(self.now, self.shortest)
+        self.real[:] = total_length(self.now, self.graph.legs)
+        self.descent_left = self.DESCENT * len(self.served)
+        self.marks = routes_local.fresh_marks(len(self.demand))
+
+    def descend(self, work: int) -> bool:
+        if self._walkable():
+            before = self.real[sisr_kernel.LENGTH]
+            done = self._local_search(max(1, work // LOOK))
+            if not (done and self.split) or self.real[sisr_kernel.LENGTH] < before - self.graph.epsilon:
+                return done and not self.split
+        steps = min(self.descent_left, max(1, work // 16))
+        self._anneal(0.0, steps)
+        self.descent_left -= steps
+        return self.descent_left == 0
+
+    def _walkable(self) -> bool:
+        """Local search walks every customer, and knows no split deliveries."""
+        return len(self.served) == len(self.demand) - 1 and not self.now.tails.any()
+
+    def _local_search(self, looks: int) -> bool:
+        """Go on with the descent of the present solution; True at its local optimum."""
+        graph = self.graph
+        tour, done = routes_local.descend_routes(
+            write_tour(self.now), self.demand, self.capacity, graph.legs, graph.near, self.wide, self.extents,
+            self.polar, graph.symmetric, graph.epsilon, self.marks, looks,
+        )  # fmt: skip
+        read_tour(tour, self.demand, self.capacity, self.now)
+        copy_all(self.now, self.kept)
+        self.real[sisr_kernel.LENGTH] = total_length(self.now, graph.legs)
+        if self.real[sisr_kernel.LENGTH] < self.real[sisr_kernel.BEST] - graph.epsilon:
+            self.real[sisr_kernel.BEST] = self.real[sisr_kernel.LENGTH]
+            copy_all(self.now, self.shortest)
+        return bool(done)
+
+    def _anneal(self, temperature: float, iterations: int) -> None:
+        graph = self.graph
+        if self.exhausted:
+            return
+        sisr_kernel.anneal(
+            self.now, self.kept, self.shortest, graph.legs, graph.back, graph.near, self.demand, self.capacity,
+            self.served, self.wide, self.split, graph.symmetric, graph.epsilon, temperature, self.out, self.keys,
+            self.scratch, self.dirty, self.is_dirty, self.real, self.random, iterations,
+        )  # fmt: skip
+
+    def explore(self, cooled: float, work: int) -> None:
+        mean = self.real[sisr_kernel.BEST] / max(1, len(self.served))
+        self._anneal(geometric(self.HOT, self.COLD, cooled) * mean, work)
+        self.unpolished += work
+        due = self.unpolished >= self.POLISH * len(self.served) and self._walkable()
+        if due and self._local_search(POLISH_LOOKS):  # not at its end: the next call goes on with it
+            self.unpolished = 0
+            self.marks = routes_local.fresh_marks(len(self.demand))
+
+    def return_to_best(self) -> None:
+        copy_all(self.shortest, self.now)
+        copy_all(self.shortest, self.kept)
+        self.real[sisr_kernel.LENGTH] = self.real[sisr_kernel.BEST]
+
+    def best(self) -> Tour:
+        tour = write_tour(self.shortest)
+        if not self.trips.any():
+            return tour
+        straight = np.repeat(np.arange(len(self.trips)), self.trips)
+        return np.concatenate((np.stack((straight, np.zeros_like(straight)), 1).ravel(), tour))
+
+
+class SelectiveEngine:
+    """OP and PCTSP: ruin, refill, shorten and drop."""
+
+    LONGEST, WIDE = 10, 12
+    LENGTH_PRICE = 0.1  # OP: driving the whole limit costs this many mean prizes
+
+    def __init__(self, x: Any, seed: int, graph: Graph | None = None):
+        self.graph = graph_of(x, NEIGHBOURS_ROUTES) if graph is None else graph
+        nodes = len(self.graph.legs)
+        self.exhausted = nodes < 3
+        prize = floats(x.prize[0])
+        self.mean_prize = max(float(prize[1:].mean()), 1e-30)
+        if hasattr(x, "max_length"):
+            limit = float(x.max_length[0]) * (1 + EXACT)
+            price = self.LENGTH_PRICE * self.mean_prize / limit
+            self.rules = selective_kernel.Rules(prize, np.zeros(nodes), limit, 0.0, True, price)
+            self.hot, self.cold = 0.5, 0.1  # temperature in mean prizes
+        else:
+            penalty = floats(x.penalty[0])
+            least = float(x.min_prize[0]) * (1 - EXACT)
+            self.rules = selective_kernel.Rules(prize, penalty, np.inf, least, False, 0.0)
+            self.hot, self.cold = 0.5, 0.05  # temperature in mean legs
+        self.wide, self.breadth = min(self.WIDE, nodes - 1), min(BREADTH, nodes - 1)
+        self.route = selective_kernel.empty_route(nodes)
+        self.random = random_state(seed)
+
+    def start(self) -> None:
+        self.load(np.zeros(1, np.int64))
+        self.descend(0)
+
+    def load(self, tour: Tour) -> bool:
+        visited = tour[tour > 0]
+        route = self.route
+        route.kept[0] = 0
+        route.kept[1 : len(visited) + 1] = visited
+        route.size[selective_kernel.KEPT_SIZE] = len(visited) + 1
+        route.real[selective_kernel.BEST] = np.inf
+        selective_kernel.fall_back(route, self.rules, self.graph.legs)
+        enough = route.real[selective_kernel.PRIZE] >= self.rules.least * (1 - 1e-5)
+        if enough or len(visited) == len(route.pos) - 1:
+            selective_kernel.keep(route, self.rules, self.graph.epsilon)
+        route.ring[:] = 0, len(visited) + 1
+        route.queued[:] = False
+        route.queue[: len(visited) + 1] = route.tour[: len(visited) + 1]
+        route.queued[route.tour[: len(visited) + 1]] = True
+        return True
+
+    def descend(self, work: int) -> bool:
+        graph = self.graph
+        done = selective_kernel.settle(
+            self.route, self.rules, graph.legs, graph.back, graph.near, graph.after, self.wide, self.breadth,
+            graph.symmetric, graph.epsilon, False, self.random, -(-ROUND * work // len(graph.legs)),
+        )  # fmt: skip
+        selective_kernel.keep(self.route, self.rules, graph.epsilon)
+        return bool(done)
+
+    def explore(self, cooled: float, work: int) -> None:
+        graph, route = self.graph, self.route
+        if self.rules.by_prize:
+            scale = self.mean_prize
+        else:
+            scale = route.real[selective_kernel.LENGTH] / max(1, route.size[selective_kernel.SIZE])
+        selective_kernel.anneal_route(
+            route, self.rules, graph.legs, graph.back, graph.near, graph.after, self.wide, self.breadth, self.LONGEST,
+            graph.symmetric, graph.epsilon, geometric(self.hot, self.cold, cooled) * scale, self.random, work,
+        )  # fmt: skip
+
+    def return_to_best(self) -> None:
+        route = self.route
+        route.kept[:] = route.best
+        route.size[selective_kernel.KEPT_SIZE] = route.size[selective_kernel.BEST_SIZE]
+        selective_kernel.fall_back(route, self.rules, self.graph.legs)
+        route.real[selective_kernel.COST] = selective_kernel.price(route, self.rules)
+
+    def best(self) -> Tour:
+        size = int(self.route.size[selective_kernel.BEST_SIZE])
+        tour = self.route.best[:size].astype(np.int64)
+        return np.append(np.roll(tour, -int(np.flatnonzero(tour == 0)[0]))[1:], 0)

@@ -1,0 +1,78 @@
+"""Planning the rest of a prize collecting route from where the vehicle stands, on public information alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from threading import Event
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from routelearn.problems.base import Problem
+from routelearn.problems.pctsp import Instance
+from routelearn.search.engines import NEIGHBOURS_ROUTES, SelectiveEngine
+from routelearn.search.graph import euclidean, floats, graph_from
+
+SLICE = 0.002  # seconds between two looks at the clock
+DESCENT_WORK = 500
+
+
+def plan(
+    problem: Problem,
+    x: Any,
+    start: int,
+    visited: Tensor,
+    required: float,
+    *,
+    seconds: float = 0.05,
+    seed: int = 0,
+    ahead: Sequence[int] = (),
+    stop: Event | None = None,
+) -> list[int]:
+    """The nodes to visit next, in order, on the way from `start` to the depot (PCTSP, SPCTSP; batch axis 1).
+
+    Least length plus penalties of what is left out, with at least `required` of expected prize still to come (all
+    open nodes if they bring less). `visited` [N] marks what is out of reach now; real prizes are never read. `ahead` is
+    an earlier plan to go on from. The `seconds` of search follow a first plan, which is made in any case; they end
+    early when `stop` is set.
+    """
+    x, stop = x.public(), stop or Event()
+    open_nodes = np.flatnonzero(~visited.numpy())
+    open_nodes = open_nodes[(open_nodes != start) & (open_nodes != 0)]
+    if len(open_nodes) == 0:
+        return []
+    # Node 0 stands for both ends: its way out starts at `start`, the way into it ends at the depot.
+    nodes = np.concatenate(([start], open_nodes))
+    if x.distances is None:
+        xy = floats(x.xy[0])
+        legs = euclidean(np.ascontiguousarray(xy[nodes]))
+        legs[:, 0] = np.sqrt(((xy[nodes] - xy[0]) ** 2).sum(1))
+    else:
+        whole = x.distances[0].numpy()
+        legs = np.ascontiguousarray(whole[np.ix_(nodes, nodes)], dtype=np.float64)
+        legs[:, 0] = whole[nodes, 0]
+    legs[0, 0] = 0.0
+    symmetric = bool(np.array_equal(legs, legs.T)) if x.distances is not None or start != 0 else True
+    prize, penalty = (column[0].double()[torch.from_numpy(nodes)] for column in (x.prize, x.penalty))
+    prize[0] = penalty[0] = 0
+    least = torch.tensor([max(required, 0.0)], dtype=torch.float64)
+    rest = Instance(x.xy[:, torch.from_numpy(nodes)], prize[None], penalty[None], least)
+    engine = SelectiveEngine(rest, seed, graph_from(legs, NEIGHBOURS_ROUTES, symmetric))
+    if len(ahead) > 0:
+        engine.load(np.searchsorted(open_nodes, ahead) + 1)
+        engine.descend(0)
+    else:
+        engine.start()
+    begun, settled = time.perf_counter(), False
+    while not settled and time.perf_counter() - begun < seconds and not stop.is_set():
+        settled = engine.descend(DESCENT_WORK)
+    engine.return_to_best()
+    work, now = 1, time.perf_counter()
+    while now - begun < seconds and not stop.is_set():
+        engine.explore((now - begun) / seconds, work)
+        then, now = now, time.perf_counter()
+        work = max(1, int(work * min(SLICE, begun + seconds - now) / max(now - then, 1e-9)))
+    return [int(open_nodes[node - 1]) for node in engine.best() if node > 0]

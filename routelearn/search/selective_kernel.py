@@ -1,0 +1,413 @@
+"""One route that need not visit every node (OP, PCTSP): ruin a stretch, refill it, shorten, drop, anneal.
+
+The route is a cyclic array with the depot somewhere in it; `pos[node]` is -1 off the route. For the OP the cost is
+minus the prize, with a small price on length, since a shorter route leaves room; for the PCTSP it is length plus
+the penalties of nodes left out. Off the route each node keeps its cheapest place beside one of its neighbours.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from routelearn.search.graph import Floats, Ints, below, draw
+from routelearn.search.three_opt import descend, push
+
+SIZE, KEPT_SIZE, BEST_SIZE = 0, 1, 2
+LENGTH, PRIZE, WORTH, COST, BEST = 0, 1, 2, 3, 4  # worth: penalties of the nodes visited
+BLINK = 0.05
+FORCED = 0.5  # chance of another random node forced in after a ruin
+
+
+class Rules(NamedTuple):
+    """What one instance asks for, as numbers that the kernel reads."""
+
+    prize: Floats  # [N]
+    penalty: Floats  # [N], 0 for the OP
+    limit: float  # longest route; infinite for the PCTSP
+    least: float  # prize to collect; 0 for the OP
+    by_prize: bool  # OP: the prize is maximised; else length + penalties is minimised
+    length_price: float  # OP: cost of a unit of length, small
+
+
+class Route(NamedTuple):
+    """The arrays of one search, N nodes."""
+
+    tour: Ints
+    pos: Ints
+    kept: Ints  # the tour that a rejected change falls back to
+    best: Ints
+    size: NDArray[np.int64]  # [3]: SIZE, KEPT_SIZE, BEST_SIZE
+    real: Floats  # [5]
+    detour: Floats  # [N]: of the cheapest place known, for nodes off the route
+    place: Ints  # [N]: the node before that place
+    off: Ints  # [N]: nodes off the route
+    queue: Ints
+    queued: NDArray[np.bool_]
+    ring: NDArray[np.int64]  # [2]
+    journal: Ints  # [1, 4]: changes are undone by copying, so it stays unread
+    touched: Ints  # [8]
+
+
+def empty_route(nodes: int) -> Route:
+    """Only the depot is on the route."""
+    whole = np.int32
+    route = Route(
+        np.zeros(nodes, whole), np.full(nodes, -1, whole), np.zeros(nodes, whole), np.zeros(nodes, whole),
+        np.ones(3, np.int64), np.zeros(5), np.zeros(nodes), np.zeros(nodes, whole), np.zeros(nodes, whole),
+        np.zeros(nodes, whole), np.zeros(nodes, np.bool_), np.zeros(2, np.int64), np.zeros((1, 4), whole),
+        np.zeros(8, whole),
+    )  # fmt: skip
+    route.pos[0] = 0
+    return route
+
+
+@njit(cache=True, nogil=True)
+def look_again(route, node):
+    route.ring[1] = push(node, route.queue, route.queued, route.ring[0], route.ring[1])
+
+
+@njit(cache=True, nogil=True)
+def insert(route, u, p, rules, legs):
+    """Put u after p."""
+    tour, pos, size = route.tour, route.pos, route.size[SIZE]
+    at = pos[p]
+    s = tour[at + 1] if at + 1 < size else tour[0]
+    for i in range(size, at + 1, -1):
+        v = tour[i - 1]
+        tour[i] = v
+        pos[v] = i
+    tour[at + 1] = u
+    pos[u] = at + 1
+    route.size[SIZE] = size + 1
+    route.real[LENGTH] += legs[p, u] + legs[u, s] - legs[p, s]
+    route.real[PRIZE] += rules.prize[u]
+    route.real[WORTH] += rules.penalty[u]
+    look_again(route, p)
+    look_again(route, u)
+    look_again(route, s)
+
+
+@njit(cache=True, nogil=True)
+def remove(route, at, length, rules, legs):
+    """Take out the cyclic stretch of `length` positions from `at`; the depot must not be in it."""
+    tour, pos, size = route.tour, route.pos, route.size[SIZE]
+    p = tour[at - 1 if at > 0 else size - 1]
+    previous = p
+    for i in range(length):
+        v = tour[(at + i) % size]
+        pos[v] = -1
+        route.real[LENGTH] -= legs[previous, v]
+        route.real[PRIZE] -= rules.prize[v]
+        route.real[WORTH] -= rules.penalty[v]
+        previous = v
+    s = tour[(at + length) % size]
+    route.real[LENGTH] += legs[p, s] - legs[previous, s]
+    write = 0
+    for i in range(size):
+        v = tour[i]
+        if pos[v] >= 0:
+            tour[write] = v
+            pos[v] = write
+            write += 1
+    route.size[SIZE] = write
+    look_again(route, p)
+    look_again(route, s)
+
+
+@njit(cache=True, nogil=True)
+def find_place(route, u, legs, back, near, wide):
+    """The cheapest place for u beside its neighbours on the route, or beside the depot."""
+    tour, pos, size = route.tour, route.pos, route.size[SIZE]
+    to, fro = legs[u], back[u]
+    best = np.inf
+    place = 0
+    for k in range(-1, wide):
+        v = near[u, k] if k >= 0 else 0
+        at = pos[v]
+        if at < 0:
+            continue
+        s = tour[at + 1] if at + 1 < size else tour[0]
+        p = tour[at - 1] if at > 0 else tour[size - 1]
+        cost = fro[v] + to[s] - legs[v, s]
+        if cost < best:
+            best = cost
+            place = v
+        cost = fro[p] + to[v] - back[v, p]
+        if cost < best:
+            best = cost
+            place = p
+    route.detour[u] = best
+    route.place[u] = place
+
+
+@njit(cache=True, nogil=True)
+def find_places(route, legs, back, near, wide):
+    """Fill `off`, `detour` and `place`; the number of nodes off the route."""
+    count = 0
+    for u in range(1, legs.shape[0]):
+        if route.pos[u] < 0:
+            route.off[count] = u
+            count += 1
+            find_place(route, u, legs, back, near, wide)
+    return count
+
+
+@njit(cache=True, nogil=True)
+def score(route, u, rules, power, short):
+    """How much node u is wanted next; minus infinity = not at all."""
+    detour = max(route.detour[u], 1e-12)
+    if rules.by_prize:
+        if route.real[LENGTH] + detour > rules.limit:
+            return -np.inf
+        if power == 0:
+            return rules.prize[u] / np.sqrt(detour)
+        if power == 1:
+            return rules.prize[u] / detour
+        return rules.prize[u] / (detour * detour)
+    gain = rules.penalty[u] - detour
+    if short:
+        # Prize is owed: the least cost per prize first.
+        return gain / max(rules.prize[u], 1e-12) if gain < 0.0 else gain * 1e12
+    if gain <= 0.0:
+        return -np.inf
+    return gain if power == 0 else gain / detour
+
+
+@njit(cache=True, nogil=True)
+def fill(route, rules, legs, back, near, wide, blink, state):
+    """Insert what is wanted, the most wanted first; the number inserted."""
+    count = find_places(route, legs, back, near, wide)
+    power = below(state, 3) if blink else np.int64(1)
+    inserted = 0
+    while count > 0:
+        short = route.real[PRIZE] < rules.least
+        wanted = -np.inf
+        chosen = -1
+        for i in range(count):
+            value = score(route, route.off[i], rules, power, short)
+            if value > wanted and not (blink and draw(state) < BLINK):
+                wanted = value
+                chosen = i
+        if chosen < 0:
+            if not short:
+                break
+            chosen = 0  # every candidate blinked, and prize is still owed
+        u = route.off[chosen]
+        count -= 1
+        route.off[chosen] = route.off[count]
+        p = route.place[u]
+        at = route.pos[p]
+        s = route.tour[at + 1] if at + 1 < route.size[SIZE] else route.tour[0]
+        insert(route, u, p, rules, legs)
+        inserted += 1
+        from_p, from_u, to_u, to_s = legs[p], legs[u], back[u], back[s]  # rows, because columns are slow to read
+        for i in range(count):
+            v = route.off[i]
+            if route.place[v] == p:
+                find_place(route, v, legs, back, near, wide)
+            else:
+                before = from_p[v] + to_u[v] - from_p[u]
+                if before < route.detour[v]:
+                    route.detour[v] = before
+                    route.place[v] = p
+            after = from_u[v] + to_s[v] - from_u[s]
+            if after < route.detour[v]:
+                route.detour[v] = after
+                route.place[v] = u
+    return inserted
+
+
+@njit(cache=True, nogil=True)
+def drop(route, rules, legs):
+    """PCTSP: take out nodes that cost more length than penalty, the worst first, while enough prize is left."""
+    while route.size[SIZE] > 1:
+        tour, size = route.tour, route.size[SIZE]
+        most = 1e-12
+        chosen = -1
+        for i in range(size):
+            v = tour[i]
+            if v == 0 or route.real[PRIZE] - rules.prize[v] < rules.least:
+                continue
+            p = tour[i - 1 if i > 0 else size - 1]
+            s = tour[i + 1 if i + 1 < size else 0]
+            gain = legs[p, v] + legs[v, s] - legs[p, s] - rules.penalty[v]
+            if gain > most:
+                most = gain
+                chosen = i
+        if chosen < 0:
+            break
+        remove(route, chosen, 1, rules, legs)
+
+
+@njit(cache=True, nogil=True)
+def exchange_best(route, rules, legs, back, near, wide, epsilon):
+    """Replace one node of the route by a node near it that is worth more; whether one was found."""
+    find_places(route, legs, back, near, wide)
+    tour, size = route.tour, route.size[SIZE]
+    most = epsilon
+    at = -1
+    new, place = 0, 0
+    for i in range(size):
+        v = tour[i]
+        if v == 0:
+            continue
+        p = tour[i - 1 if i > 0 else size - 1]
+        s = tour[i + 1 if i + 1 < size else 0]
+        freed = legs[p, v] + legs[v, s] - legs[p, s]
+        for k in range(wide):
+            u = near[v, k]
+            if route.pos[u] >= 0:
+                continue
+            detour, before = legs[p, u] + legs[u, s] - legs[p, s], p
+            if route.place[u] != p and route.place[u] != v and route.detour[u] < detour:
+                detour, before = route.detour[u], route.place[u]
+            if rules.by_prize:
+                gain = rules.prize[u] - rules.prize[v]
+                allowed = route.real[LENGTH] - freed + detour <= rules.limit
+            else:
+                gain = freed - detour + rules.penalty[u] - rules.penalty[v]
+                allowed = route.real[PRIZE] - rules.prize[v] + rules.prize[u] >= rules.least
+            if gain > most and allowed:
+                most = gain
+                at, new, place = i, u, before
+    if at < 0:
+        return False
+    remove(route, at, 1, rules, legs)
+    insert(route, new, place, rules, legs)
+    return True
+
+
+@njit(cache=True, nogil=True)
+def shorten(route, legs, after, breadth, symmetric, epsilon):
+    """3-opt around the nodes that changed; the length gained."""
+    gain, _, _ = descend(
+        route.tour, route.pos, route.size[SIZE], legs, after, min(breadth, after.shape[1]), symmetric, epsilon,
+        route.queue, route.queued, route.ring, route.journal, 0, route.touched, 1 << 60,
+    )  # fmt: skip
+    route.real[LENGTH] -= gain
+    return gain
+
+
+@njit(cache=True, nogil=True)
+def settle(route, rules, legs, back, near, after, wide, breadth, symmetric, epsilon, blink, state, rounds):
+    """Insert, shorten and drop until nothing changes; without blinks, exchange as well.
+
+    False if `rounds` of it were not enough; the route is feasible all the same.
+    """
+    fill(route, rules, legs, back, near, wide, blink, state)
+    while rounds > 0:
+        rounds -= 1
+        gain = shorten(route, legs, after, breadth, symmetric, epsilon)
+        before = route.size[SIZE]
+        if not rules.by_prize:
+            drop(route, rules, legs)
+        if gain > epsilon or route.size[SIZE] != before:
+            fill(route, rules, legs, back, near, wide, blink, state)
+        if route.ring[1] == 0 and (blink or not exchange_best(route, rules, legs, back, near, wide, epsilon)):
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def ruin(route, rules, legs, near, longest, state):
+    """Take out one to three stretches that lie near each other."""
+    size = route.size[SIZE]
+    if size < 2:
+        return
+    strings = 1 + below(state, 3)
+    seed = route.tour[below(state, size)]
+    for k in range(-1, near.shape[1]):
+        v = seed if k < 0 else near[seed, k]
+        if v == 0 or route.pos[v] < 0:
+            continue
+        size = route.size[SIZE]
+        length = 1 + below(state, min(longest, size - 1))
+        # Positions after the depot are 0 .. size - 2; the stretch holds v and stays within them.
+        home = route.pos[0]
+        place = route.pos[v] - home - 1
+        if place < 0:
+            place += size
+        first = place - below(state, length)
+        first = max(0, min(first, size - 1 - length))
+        remove(route, (home + 1 + first) % size, length, rules, legs)
+        strings -= 1
+        if strings == 0 or route.size[SIZE] < 2:
+            break
+
+
+@njit(cache=True, nogil=True)
+def force(route, rules, legs, back, near, wide, state):
+    """Insert a random node off the route at its cheapest place, if it fits, whatever it is worth."""
+    u = 1 + below(state, legs.shape[0] - 1)
+    if route.pos[u] >= 0:
+        return
+    find_place(route, u, legs, back, near, wide)
+    if route.real[LENGTH] + route.detour[u] <= rules.limit:
+        insert(route, u, route.place[u], rules, legs)
+
+
+@njit(cache=True, nogil=True)
+def price(route, rules):
+    """The cost that is annealed."""
+    if rules.by_prize:
+        return rules.length_price * route.real[LENGTH] - route.real[PRIZE]
+    return route.real[LENGTH] - route.real[WORTH]
+
+
+@njit(cache=True, nogil=True)
+def keep(route, rules, epsilon):
+    """Make the present route the one to fall back to, and the best if it is."""
+    size = route.size[SIZE]
+    route.kept[:size] = route.tour[:size]
+    route.size[KEPT_SIZE] = size
+    route.real[COST] = price(route, rules)
+    value = -route.real[PRIZE] if rules.by_prize else route.real[COST]
+    if value < route.real[BEST] - epsilon:
+        route.real[BEST] = value
+        route.best[:size] = route.tour[:size]
+        route.size[BEST_SIZE] = size
+
+
+@njit(cache=True, nogil=True)
+def fall_back(route, rules, legs):
+    """The kept route again, its sums computed anew, so that rounding does not pile up."""
+    for i in range(route.size[SIZE]):
+        route.pos[route.tour[i]] = -1
+    size = route.size[KEPT_SIZE]
+    route.size[SIZE] = size
+    length = 0.0
+    prize = 0.0
+    worth = 0.0
+    previous = route.kept[size - 1]
+    for i in range(size):
+        v = route.kept[i]
+        route.tour[i] = v
+        route.pos[v] = i
+        length += legs[previous, v]
+        prize += rules.prize[v]
+        worth += rules.penalty[v]
+        previous = v
+    route.real[LENGTH], route.real[PRIZE], route.real[WORTH] = length, prize, worth
+
+
+@njit(cache=True, nogil=True)
+def anneal_route(
+    route, rules, legs, back, near, after, wide, breadth, longest, symmetric, epsilon, temperature, state, iterations
+):  # fmt: skip
+    """Ruin and refill `iterations` times at one temperature."""
+    for _ in range(iterations):
+        ruin(route, rules, legs, near, longest, state)
+        while True:
+            force(route, rules, legs, back, near, wide, state)
+            if draw(state) >= FORCED:
+                break
+        settle(route, rules, legs, back, near, after, wide, breadth, symmetric, epsilon, True, state, 1 << 60)
+        worse = price(route, rules) - route.real[COST]
+        if worse < -temperature * np.log(1.0 - draw(state)):
+            keep(route, rules, epsilon)
+        else:
+            fall_back(route, rules, legs)

@@ -1,0 +1,111 @@
+"""Simple first solutions: nearest neighbour (TSP) and savings (CVRP, SDVRP)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from routelearn.search.graph import Floats, Ints
+from routelearn.search.routes import Routes, turn_round
+
+Whole = NDArray[np.int64]
+
+
+@njit(cache=True, nogil=True)
+def nearest_neighbour(legs, near):
+    """[N]: always on to the nearest node not yet visited, from node 0."""
+    nodes = legs.shape[0]
+    tour = np.empty(nodes, np.int32)
+    seen = np.zeros(nodes, np.bool_)
+    at = 0
+    tour[0] = 0
+    seen[0] = True
+    for step in range(1, nodes):
+        choice = -1
+        for k in range(near.shape[1]):
+            if not seen[near[at, k]]:
+                choice = near[at, k]
+                break
+        if choice < 0:
+            shortest = np.inf
+            for v in range(nodes):
+                if not seen[v] and legs[at, v] < shortest:
+                    shortest = legs[at, v]
+                    choice = v
+        tour[step] = choice
+        seen[choice] = True
+        at = choice
+    return tour
+
+
+@njit(cache=True, nogil=True)
+def join_by_savings(pairs, order, symmetric, capacity, routes):
+    """Join routes end to start in the order of the savings, where they fit together in one vehicle."""
+    for k in order:
+        i, j = pairs[k, 0], pairs[k, 1]
+        a, b = routes.route[i], routes.route[j]
+        if a == b or routes.load[a] + routes.load[b] > capacity:
+            continue
+        if symmetric:
+            if routes.last[a] != i and routes.first[a] == i:
+                turn_round(routes, a)
+            if routes.first[b] != j and routes.last[b] == j:
+                turn_round(routes, b)
+        if routes.last[a] != i or routes.first[b] != j:
+            continue
+        routes.succ[i] = j
+        routes.pred[j] = i
+        routes.last[a] = routes.last[b]
+        routes.visits[a] += routes.visits[b]
+        routes.load[a] += routes.load[b]
+        c = j
+        while c != 0:
+            routes.route[c] = a
+            c = routes.succ[c]
+        routes.first[b] = routes.last[b] = routes.visits[b] = routes.load[b] = 0
+
+
+@njit(cache=True, nogil=True)
+def pairs_of_neighbours(near, served, symmetric):
+    """[P, 2]: customers i, j with j among the neighbours of i; where legs are symmetric each pair once."""
+    nodes, wide = near.shape
+    wanted = np.zeros(nodes, np.bool_)
+    for c in served:
+        wanted[c] = c != 0
+    pairs = np.empty((served.shape[0] * wide, 2), np.int32)
+    count = 0
+    for i in served:
+        for k in range(wide):
+            j = near[i, k]
+            if not wanted[j]:
+                continue
+            if symmetric and j < i:
+                again = False
+                for back in near[j]:
+                    if back == i:
+                        again = True
+                        break
+                if again:
+                    continue
+            pairs[count, 0] = i
+            pairs[count, 1] = j
+            count += 1
+    return pairs[:count]
+
+
+def savings(
+    legs: Floats, near: Ints, symmetric: bool, demand: Whole, capacity: int, served: Ints, routes: Routes
+) -> None:
+    """Clarke and Wright (1964) over pairs of neighbours: fills `routes` (empty before) with the customers served.
+
+    No demand may exceed the capacity.
+    """
+    count = len(served)
+    routes.first[:count] = routes.last[:count] = served
+    routes.route[served], routes.visits[:count] = np.arange(count), 1
+    routes.amount[served] = routes.load[:count] = demand[served]
+    pairs = pairs_of_neighbours(near, served, symmetric)
+    saved = legs[pairs[:, 0], 0] + legs[0, pairs[:, 1]] - legs[pairs[:, 0], pairs[:, 1]]
+    order = np.argsort(-saved, kind="stable")
+    join_by_savings(pairs, order[saved[order] > 0], symmetric, capacity, routes)

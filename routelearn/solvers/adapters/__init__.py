@@ -1,0 +1,1 @@
+"""Solvers of others behind the same interface: Python packages and programs."""

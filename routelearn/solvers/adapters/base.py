@@ -1,0 +1,118 @@
+"""The two kinds of foreign solver: a Python package, run in workers, and a program, run from a folder of its own."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import os
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from routelearn.errors import InputError
+from routelearn.solvers.adapters.runner import (
+    SHORTEST,
+    SolveOne,
+    hard_limit,
+    new_seed,
+    run_program,
+    solve_in_workers,
+    solve_rows,
+)
+from routelearn.solvers.jobs import NOTHING, Answer, Job
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from routelearn.problems.base import Problem
+
+log = logging.getLogger("routelearn.solvers")
+
+
+def _refuse(solver: Library | Program, problem: Problem, seconds: float) -> None:
+    if problem.name not in solver.problems:
+        raise InputError(f"{solver.name} does not solve {problem.name}; it solves {', '.join(sorted(solver.problems))}")
+    if not seconds > 0:
+        raise InputError(f"{solver.name}: {seconds:g} seconds for each instance; it must be more than 0")
+    if reason := solver.unavailable():
+        raise InputError(reason)
+
+
+@dataclass(frozen=True)
+class Library:
+    """A solver that is a Python package. A row without a feasible answer in time is all -1."""
+
+    name: str
+    problems: frozenset[str]
+    licence: str
+    anytime: bool
+    exact: bool
+    package: str  # what is imported
+    extra: str  # the extra of this package that installs it
+    function: SolveOne
+    prepare: Callable[[], None]  # what a worker does once, outside the time of any instance
+    refusal: Callable[[], str | None] = lambda: None  # why it cannot be used although it is installed
+
+    def unavailable(self) -> str | None:
+        if importlib.util.find_spec(self.package) is None:
+            return f'{self.name} needs the package {self.package}: pip install "routelearn[{self.extra}]"'
+        return self.refusal()
+
+    def solve(self, problem: Problem, x: Any, *, seconds: float, seed: int = 0) -> Tensor:
+        _refuse(self, problem, seconds)
+        return solve_in_workers(problem, x, self.function, seconds=seconds, seed=seed, prepare=self.prepare)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A solver that is a program of its own. A row without a feasible answer in time is all -1."""
+
+    name: str
+    problems: frozenset[str]
+    licence: str
+    anytime: bool
+    exact: bool
+    variable: str  # the environment variable that holds its path
+    title: str  # what to build
+    command: Callable[[Job, Path, str, float, int], Sequence[str]]  # (job, folder, program, seconds, seed)
+    read: Callable[[Job, Path], list[int]]  # the answer in that folder; OSError or ValueError if there is none
+    by_hand: Callable[[Job], Answer] = lambda job: NOTHING  # answers what the program itself cannot take
+    shares: tuple[float, ...] = (1.0,)  # of the time, for one seed after another
+
+    def unavailable(self) -> str | None:
+        path = os.environ.get(self.variable)
+        if not path:
+            return f"{self.name} runs {self.title}: build it and set {self.variable} to the path of the program"
+        if not Path(path).is_file() or not os.access(path, os.X_OK):
+            return f"{self.variable} is {path!r}, which is not a program; set it to the path of {self.title}"
+        return None
+
+    def solve(self, problem: Problem, x: Any, *, seconds: float, seed: int = 0) -> Tensor:
+        _refuse(self, problem, seconds)
+        return solve_rows(problem, x, lambda job, row: self._solve_one(job, row, seconds, seed))
+
+    def _solve_one(self, job: Job, row: int, seconds: float, seed: int) -> Answer:
+        by_hand = self.by_hand(job)
+        if by_hand.nodes is not None:
+            return by_hand
+        program = os.path.abspath(os.environ[self.variable])
+        end = time.perf_counter() + seconds
+        for attempt in range(max(len(self.shares), 3)):
+            left = end - time.perf_counter()
+            if attempt and left < SHORTEST:
+                break
+            share = self.shares[min(attempt, len(self.shares) - 1)]
+            limit = left if attempt >= len(self.shares) - 1 else min(left, share * seconds)
+            with tempfile.TemporaryDirectory(prefix="routelearn-") as name:
+                folder = Path(name)
+                command = self.command(job, folder, program, limit, new_seed(seed, row, attempt))
+                finished = run_program(command, folder, hard_limit(limit))
+                try:
+                    return Answer(self.read(job, folder), proved=self.exact and finished)
+                except (OSError, ValueError) as error:
+                    reason = error if finished else "it ran out of time"
+                    log.warning("%s: instance %d, attempt %d: no answer: %s", self.name, row, attempt, reason)
+        return NOTHING

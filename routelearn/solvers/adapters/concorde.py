@@ -1,0 +1,49 @@
+"""Exact TSP by Concorde (Applegate, Bixby, Chvatal and Cook), a program that ROUTELEARN_CONCORDE points to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from routelearn.solvers.adapters.base import Program
+from routelearn.solvers.adapters.tsplib import tsp_text
+from routelearn.solvers.jobs import NOTHING, Answer, Job, best_order, require_symmetric
+
+SMALLEST = 10  # nodes: its neighbour graphs and heuristics want more than a handful
+
+
+def _by_hand(job: Job) -> Answer:
+    require_symmetric(job, "concorde")
+    return Answer(best_order(job.legs()), True) if job.nodes < SMALLEST else NOTHING
+
+
+def _command(job: Job, folder: Path, program: str, seconds: float, seed: int) -> Sequence[str]:
+    """It knows no time limit; its scratch files go to the folder it is started in."""
+    (folder / "instance.tsp").write_text(tsp_text(job))
+    return [program, "-s", str(1 + seed), "-x", "-o", "tour.sol", "instance.tsp"]
+
+
+def _read(job: Job, folder: Path) -> list[int]:
+    """The number of nodes, then the nodes from 0, in lines of any length."""
+    count, *tour = [int(word) for word in (folder / "tour.sol").read_text().split()] or [0]
+    if count != job.nodes or sorted(tour) != list(range(job.nodes)):
+        raise ValueError(f"the solution file does not list {job.nodes} nodes once each")
+    return tour
+
+
+SOLVERS = (
+    Program(
+        name="concorde",
+        problems=frozenset({"tsp"}),
+        licence="free for academic use only",
+        anytime=False,
+        exact=True,
+        variable="ROUTELEARN_CONCORDE",
+        title="Concorde (math.uwaterloo.ca/tsp/concorde)",
+        command=_command,
+        read=_read,
+        by_hand=_by_hand,
+        # it never ends on a few instances in a hundred that another seed solves at once
+        shares=(0.2, 0.3, 0.5),
+    ),
+)

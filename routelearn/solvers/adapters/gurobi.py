@@ -1,0 +1,129 @@
+"""Exact TSP, OP and PCTSP by Gurobi, as the paper solved them: the programs of `mip.py` with lazy subtour cuts."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from routelearn.errors import InputError
+from routelearn.solvers.adapters.base import Library
+from routelearn.solvers.adapters.mip import LOOSE, TIGHT, Cut, Found, Model, prepare_separation, solve_exactly
+from routelearn.solvers.jobs import OP, Answer, Job
+
+SIZE_LIMITED = 10010  # Gurobi's error number for a model beyond the licence
+
+
+def prepare() -> None:
+    import gurobipy  # noqa: F401
+
+    prepare_separation()
+
+
+def _environment() -> Any:
+    import gurobipy
+
+    environment = gurobipy.Env(empty=True)
+    environment.setParam("OutputFlag", 0)
+    environment.start()
+    return environment
+
+
+def _refusal() -> str | None:
+    import gurobipy
+
+    try:
+        _environment().dispose()
+    except gurobipy.GurobiError as error:
+        return f"gurobi has no usable licence ({error}); see gurobi.com for free academic ones"
+    return None
+
+
+def _callback(model: Model, edges: list[Any], visits: list[Any]) -> Any:
+    """Lazy constraints for candidates, cuts for the relaxation at the nodes of the search."""
+    from gurobipy import GRB, LinExpr
+
+    def expression(cut: Cut) -> Any:
+        total = LinExpr([1.0] * len(cut.edges), [edges[e] for e in cut.edges])
+        if cut.inside:
+            return total <= LinExpr([1.0] * len(cut.plus), [visits[i] for i in cut.plus])
+        return total >= 2 * visits[cut.node]
+
+    def callback(gurobi: Any, where: int) -> None:
+        if where == GRB.Callback.MIPSOL:
+            x, y = gurobi.cbGetSolution(edges), gurobi.cbGetSolution(visits)
+            for cut in model.cuts(np.array(x), np.array(y), TIGHT):
+                gurobi.cbLazy(expression(cut))
+        elif where == GRB.Callback.MIPNODE and gurobi.cbGet(GRB.Callback.MIPNODE_STATUS) == GRB.OPTIMAL:
+            x, y = gurobi.cbGetNodeRel(edges), gurobi.cbGetNodeRel(visits)
+            for cut in model.cuts(np.array(x), np.array(y), LOOSE):
+                gurobi.cbCut(expression(cut))
+
+    return callback
+
+
+def _formulate(model: Model, gurobi: Any) -> tuple[list[Any], list[Any]]:
+    from gurobipy import GRB, LinExpr, quicksum
+
+    edges = [gurobi.addVar(vtype=GRB.BINARY) for _ in model.ends]
+    visits = [
+        gurobi.addVar(lb=float(model.all_visited or node == 0), ub=1.0, vtype=GRB.BINARY) for node in range(model.nodes)
+    ]
+    for node, touching, degree in model.degree_rows():
+        gurobi.addConstr(quicksum(edges[e] for e in touching) == degree * visits[node])
+    if (longest := model.longest()) is not None:
+        gurobi.addConstr(LinExpr(model.cost.tolist(), edges) <= longest)
+    if (least := model.least_prize()) is not None:
+        assert model.job.prize is not None
+        gurobi.addConstr(LinExpr(model.job.prize.tolist(), visits) >= least)
+    of_edges, of_visits, constant = model.objective()
+    gurobi.setObjective(LinExpr(of_edges.tolist(), edges) + LinExpr(of_visits.tolist(), visits) + constant)
+    return edges, visits
+
+
+def _search(model: Model, end: float, seed: int) -> Found:
+    import gurobipy
+    from gurobipy import GRB
+
+    with _environment() as environment, gurobipy.Model(env=environment) as gurobi:
+        edges, visits = _formulate(model, gurobi)
+        gurobi.Params.LazyConstraints = 1
+        gurobi.Params.PreCrush = 1  # cuts of the callback are stated in the variables before presolve
+        gurobi.Params.MIPGap = 0
+        gurobi.Params.Threads = 1
+        gurobi.Params.Seed = seed
+        gurobi.Params.TimeLimit = max(0.01, end - time.perf_counter())
+        try:
+            gurobi.optimize(_callback(model, edges, visits))
+        except gurobipy.GurobiError as error:
+            if error.errno == SIZE_LIMITED:
+                raise InputError(
+                    f"gurobi: {len(edges) + len(visits)} variables for {model.nodes} nodes are more than this licence "
+                    "allows (the bundled one: 2,000); install a full licence, or use scip"
+                ) from None
+            raise
+        proved = gurobi.Status in (GRB.OPTIMAL, GRB.INFEASIBLE)
+        if gurobi.SolCount == 0:
+            return Found(None, np.inf, proved)
+        return Found(np.array([variable.X for variable in edges]), gurobi.ObjVal, proved)
+
+
+def solve_one(job: Job, seconds: float, seed: int) -> Answer:
+    return solve_exactly(job, seconds, lambda model, end: _search(model, end, seed))
+
+
+SOLVERS = (
+    Library(
+        name="gurobi",
+        problems=frozenset({"tsp", "pctsp"}) | OP,
+        licence="proprietary; the bundled licence stops at 2,000 variables",
+        anytime=False,
+        exact=True,
+        package="gurobipy",
+        extra="exact",
+        function=solve_one,
+        prepare=prepare,
+        refusal=_refusal,
+    ),
+)

@@ -1,0 +1,186 @@
+"""TSP, OP and PCTSP as integer programs over edges (or arcs, where distances are asymmetric), for any MIP solver.
+
+x_e: edge e is used; y_i: node i is visited, y_0 = 1. Every visited node has degree 2 (in an arc model one way
+in and one way out); subtours are cut off as they appear (`cuts.py`). Tours of a single customer use one edge
+twice: `short_tour` knows the best of them, and the programs only look for longer ones.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from routelearn.solvers.adapters.cuts import violated_sets
+from routelearn.solvers.jobs import NOTHING, ROUNDING, Answer, Job, feasible_cost
+
+LOOSE = 0.05  # fractional cuts: a violation worth a row of the linear program
+TIGHT = 1e-4  # candidate solutions: any violation is an error
+
+
+class Cut(NamedTuple):
+    """sum of x over `edges` <= sum of y over `plus` (inside form), or >= 2 y_node (border form)."""
+
+    edges: np.ndarray
+    plus: np.ndarray  # nodes whose y are added on the right-hand side; border form: empty
+    node: int
+    inside: bool
+
+
+@dataclass(frozen=True)
+class Model:
+    """The static part of the program."""
+
+    job: Job
+    ends: np.ndarray  # [E, 2]: the nodes of each edge or arc
+    cost: np.ndarray  # [E]: length
+    directed: bool
+    all_visited: bool  # y = 1 throughout: TSP, and a PCTSP that cannot collect enough
+
+    @property
+    def nodes(self) -> int:
+        return self.job.nodes
+
+    def objective(self) -> tuple[np.ndarray, np.ndarray, float]:
+        """What is minimised: weights of x [E] and of y [N], and a constant."""
+        if self.job.family == "op":
+            assert self.job.prize is not None
+            return np.zeros(len(self.cost)), -self.job.prize, 0.0
+        if self.job.family == "pctsp":
+            assert self.job.penalty is not None
+            return self.cost, -self.job.penalty, float(self.job.penalty.sum())
+        return self.cost, np.zeros(self.nodes), 0.0
+
+    def longest(self) -> float | None:
+        """OP: the bound on the tour's length."""
+        return self.job.max_length if self.job.family == "op" else None
+
+    def least_prize(self) -> float | None:
+        """PCTSP: the bound on the prize collected, where it binds."""
+        return self.job.min_prize * (1 - ROUNDING) if self.job.family == "pctsp" and not self.all_visited else None
+
+    def degree_rows(self) -> list[tuple[int, np.ndarray, int]]:
+        """(node, edges, k) with x(edges) = k y_node."""
+        if not self.directed:
+            return [(node, np.flatnonzero((self.ends == node).any(1)), 2) for node in range(self.nodes)]
+        sides = [(node, np.flatnonzero(self.ends[:, side] == node), 1) for node in range(self.nodes) for side in (0, 1)]
+        return sides
+
+    def cuts(self, x: np.ndarray, y: np.ndarray, tolerance: float) -> list[Cut]:
+        """Violated subtour constraints of a (fractional) solution x [E], y [N]."""
+        weight = np.zeros((self.nodes, self.nodes))
+        np.add.at(weight, (self.ends[:, 0], self.ends[:, 1]), np.maximum(x, 0))
+        weight += weight.T
+        sets, members = violated_sets(weight, y, tolerance)
+        cuts = [self._cut(chosen, int(node)) for chosen, node in zip(sets, members, strict=True)]
+        if not self.all_visited and tolerance == LOOSE:
+            cuts += self._pairs(x, y, tolerance)
+        return cuts
+
+    def _cut(self, chosen: np.ndarray, node: int) -> Cut:
+        """The sparser of the two forms."""
+        head, tail = chosen[self.ends[:, 0]], chosen[self.ends[:, 1]]
+        inside = np.flatnonzero(head & tail)
+        border = np.flatnonzero(head ^ tail)
+        if len(inside) + chosen.sum() <= len(border):
+            others = chosen.copy()
+            others[node] = False
+            return Cut(inside, np.flatnonzero(others), node, True)
+        return Cut(border, np.empty(0, np.int64), node, False)
+
+    def _pairs(self, x: np.ndarray, y: np.ndarray, tolerance: float) -> list[Cut]:
+        """x_e <= y_i for both ends: subtour constraints of two nodes, also where one of them is the depot."""
+        found = []
+        for side in (0, 1):
+            node = self.ends[:, side]
+            for edge in np.flatnonzero((x > y[node] + tolerance) & (node != 0)):
+                found.append(Cut(np.array([edge]), np.array([node[edge]]), -1, True))
+        return found
+
+    def tour(self, x: np.ndarray) -> list[int]:
+        """The tour from the depot of an integral solution x [E], in the problem's encoding."""
+        used = self.ends[x > 0.5]
+        order, previous = [0], -1
+        while True:
+            here = order[-1]
+            if self.directed:
+                onward = used[used[:, 0] == here, 1]
+            else:
+                touching = used[(used == here).any(1)]
+                onward = touching.sum(1) - here
+                onward = onward[onward != previous] if len(order) > 1 else onward[:1]
+            previous, here = here, int(onward[0])
+            if here == 0:
+                break
+            order.append(here)
+        return order if self.job.family == "tsp" else [*order[1:], 0]
+
+
+def within_reach(legs: np.ndarray, limit: float) -> np.ndarray:
+    """[N, N] bool: legs that some closed walk from the depot within the limit can use.
+
+    By shortest ways there and back, so it holds for matrices without the triangle inequality too.
+    """
+    shortest = legs.copy()
+    for via in range(len(legs)):
+        np.minimum(shortest, shortest[:, via, None] + shortest[via], out=shortest)
+    return shortest[0][:, None] + legs + shortest[:, 0][None] <= limit * (1 + 1e-9)
+
+
+def build(job: Job) -> Model:
+    nodes = job.nodes
+    directed = not job.symmetric()
+    if directed:
+        ends = np.argwhere(~np.eye(nodes, dtype=bool))
+    else:
+        ends = np.argwhere(np.triu(np.ones((nodes, nodes), bool), 1))
+    legs = job.legs()
+    if job.family == "op":
+        ends = ends[within_reach(legs, job.max_length)[ends[:, 0], ends[:, 1]]]
+    everything = job.family == "tsp" or (job.family == "pctsp" and job.must_visit_all())
+    return Model(job, ends, legs[ends[:, 0], ends[:, 1]], directed, everything)
+
+
+def short_tour(job: Job) -> tuple[list[int] | None, float]:
+    """The best tour of at most one customer and its cost (None and infinity if none is allowed)."""
+    legs = job.legs()
+    best: tuple[list[int] | None, float] = (None, np.inf)
+    if job.family == "tsp":
+        return best
+    for tour in ([0], *([node, 0] for node in range(1, job.nodes))):
+        cost = feasible_cost(job, legs, tour)
+        if cost is not None and cost < best[1]:
+            best = (tour, cost)
+    return best
+
+
+class Found(NamedTuple):
+    """What a MIP solver came to: x [E] of its best solution (None if it has none) and that solution's objective."""
+
+    x: np.ndarray | None
+    objective: float
+    proved: bool  # no tour of two or more customers is better
+
+
+def prepare_separation() -> None:
+    """Loads the compiled separation, so that no instance pays for it."""
+    violated_sets(np.zeros((3, 3)), np.ones(3), TIGHT)
+
+
+def solve_exactly(job: Job, seconds: float, search: Callable[[Model, float], Found]) -> Answer:
+    """The best tour found in the time, proved optimal if the search ended before.
+
+    `search` gets the program and the time (of time.perf_counter) at which it must end.
+    """
+    end = time.perf_counter() + seconds
+    model = build(job)
+    tour, cost = short_tour(job)
+    if not (model.ends == 0).any():  # OP: nothing within reach
+        return Answer(tour, True)
+    found = search(model, end)
+    if found.x is not None and found.objective < cost:
+        tour = model.tour(found.x)
+    return NOTHING if tour is None else Answer(tour, found.proved)

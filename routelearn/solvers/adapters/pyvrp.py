@@ -1,0 +1,81 @@
+"""CVRP, TSP and OP by PyVRP (Wouda, Lan and Kool 2024): an iterated local search on routes."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+
+from routelearn.solvers.adapters.base import Library
+from routelearn.solvers.jobs import NOTHING, OP, Answer, Job, join, limited_legs, unit_scale, whole
+
+LONGEST_LEG = 100_000  # finer than any route can tell, and its penalties stay within PyVRP's bounds
+LIMIT = 10**7  # OP: the length limit in whole numbers
+LARGEST_PRIZE = 100 * LIMIT  # OP: a hundredth of it still outweighs every saving in length
+
+
+def prepare() -> None:
+    import pyvrp  # noqa: F401
+
+
+def _prizes(job: Job) -> np.ndarray:
+    """[N] whole: so large that prize comes first and length, at a cost of 1, only guides the search.
+
+    Without a cost of length the search has nothing to descend on between two visits gained.
+    """
+    assert job.prize is not None
+    return whole(job.prize, unit_scale(job.prize, LARGEST_PRIZE))
+
+
+def solve_one(job: Job, seconds: float, seed: int) -> Answer:
+    """The best solution found in the time; a tour in the encoding of the job's problem."""
+    import pyvrp
+    from pyvrp.stop import MaxRuntime
+
+    end = time.perf_counter() + seconds
+    customers = range(1, job.nodes)
+    legs: Any
+    if job.family == "op":
+        legs = limited_legs(job, LIMIT)
+        prizes = _prizes(job)
+        clients = [pyvrp.Client(node, prize=int(prizes[node]), required=False) for node in customers]
+        vehicles = pyvrp.VehicleType(1, max_distance=LIMIT)
+    else:
+        exact = job.legs()
+        legs = whole(exact, unit_scale(exact, LONGEST_LEG))
+        if job.family == "cvrp":
+            assert job.demand is not None
+            clients = [pyvrp.Client(node, delivery=[int(job.demand[node])]) for node in customers]
+            vehicles = pyvrp.VehicleType(job.vehicles(), capacity=[job.capacity])
+        else:
+            clients = [pyvrp.Client(node) for node in customers]
+            vehicles = pyvrp.VehicleType(1)
+    places = [pyvrp.Location(*point) for point in whole(job.xy, unit_scale(np.abs(job.xy), LONGEST_LEG)).tolist()]
+    durations: Any = np.zeros_like(legs)
+    data = pyvrp.ProblemData(places, clients, [pyvrp.Depot(0)], [vehicles], [legs], [durations])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pyvrp.exceptions.PenaltyBoundWarning)
+        stop = MaxRuntime(max(0.0, end - time.perf_counter()))
+        best = pyvrp.solve(data, stop, seed=seed, collect_stats=False, display=False).best
+    if not best.is_feasible():
+        return NOTHING
+    routes = [[activity.idx + 1 for activity in route if activity.is_client()] for route in best.routes()]
+    tour = join(routes)
+    return Answer({"tsp": [0, *tour], "cvrp": tour, "op": [*tour, 0]}[job.family])
+
+
+SOLVERS = (
+    Library(
+        name="pyvrp",
+        problems=frozenset({"tsp", "cvrp"}) | OP,
+        licence="MIT",
+        anytime=True,
+        exact=False,
+        package="pyvrp",
+        extra="solvers",
+        function=solve_one,
+        prepare=prepare,
+    ),
+)

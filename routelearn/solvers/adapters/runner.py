@@ -1,0 +1,302 @@
+"""How foreign solvers are run: one instance at a time, in processes that may crash or hang without harm.
+
+A worker is a process of its own that takes one job after another. It is started once and used again for all
+solvers; one that dies or overstays its time is killed and replaced, so a time limit holds whatever the solver
+does. Several workers share a batch: as many as there are cores, or ROUTELEARN_WORKERS.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import logging
+import math
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from routelearn.errors import InputError
+from routelearn.runtime.processors import usable_processors
+from routelearn.solvers.jobs import BY_HAND, NOTHING, Answer, Job, by_hand, jobs_of, tours_of
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from routelearn.problems.base import Problem
+
+log = logging.getLogger("routelearn.solvers")
+
+# (job, seconds, seed) -> the answer, or better and better ones; a module's own function, found by its name
+SolveOne = Callable[[Job, float, int], Answer | Iterator[Answer]]
+ATTEMPTS = 3  # runs of one instance, each with a seed of its own, before it counts as unsolved
+PREPARE_LIMIT = 120.0  # seconds
+SHORTEST = 0.05  # seconds: less than this is no attempt
+T = TypeVar("T")
+
+
+class SolverError(RuntimeError):
+    """A solver raised an error of its own: a defect or a version that does not fit, not a hard instance."""
+
+
+def hard_limit(seconds: float) -> float:
+    """When a run is killed: what a solver may take beyond `seconds` to stop and answer."""
+    return 1.04 * seconds + 0.15
+
+
+def worker_count() -> int:
+    text = os.environ.get("ROUTELEARN_WORKERS")
+    if text is not None:
+        if not text.isdecimal() or int(text) < 1:
+            raise InputError(f"ROUTELEARN_WORKERS is {text!r}; it must be a whole number above 0")
+        return int(text)
+    return usable_processors()
+
+
+def new_seed(seed: int, row: int, attempt: int) -> int:
+    """Below 2^30, so that every program takes it; another for every instance and every attempt."""
+    return (seed * 1_000_003 + row + attempt * 7_919_993) % (1 << 30)
+
+
+# ---------------------------------------------------------------------------------------- in the worker
+
+
+def serve() -> None:
+    """The worker: jobs in on stdin, answers out on stdout, until stdin closes."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    inbox = os.fdopen(os.dup(0), "rb")
+    outbox = os.fdopen(os.dup(1), "wb")
+    with open(os.devnull, "r+b") as nowhere:  # what a library prints must not mix with the answers
+        for stream in (0, 1):
+            os.dup2(nowhere.fileno(), stream)
+
+    def send(kind: str, content: Any) -> None:
+        pickle.dump((kind, content), outbox)
+        outbox.flush()
+
+    prepared: set[Any] = set()
+    while True:
+        try:
+            prepare, function, job, seconds, seed = pickle.load(inbox)
+        except EOFError:
+            return
+        try:
+            if prepare is not None and prepare not in prepared:
+                prepare()
+                prepared.add(prepare)
+            if function is None:
+                send("done", None)
+                continue
+            _alarm(math.ceil(hard_limit(seconds)) + 5)
+            answer = function(job, seconds, seed)
+            if not isinstance(answer, Answer):
+                best = NOTHING
+                for best in answer:
+                    send("so far", best)  # kept if the time is up before the next one
+                answer = best
+            _alarm(0)
+            send("done", answer)
+        except InputError as error:
+            send("input", str(error))
+        except BaseException:
+            send("error", traceback.format_exc())
+
+
+def _alarm(seconds: int) -> None:
+    """Ends this process, by the kernel, if the job outlives the parent that should have ended it."""
+    if hasattr(signal, "alarm"):
+        signal.alarm(seconds)
+
+
+# ---------------------------------------------------------------------------------------- in the parent
+
+
+def _worker_code() -> str:
+    """What a worker runs. The packages are entered without their __init__, which would import torch: a worker
+    has no use for tensors, and starts in a fraction of the time without."""
+    package = Path(__file__).resolve().parents[2]
+    folders = {"routelearn": str(package), "routelearn.solvers": str(package / "solvers")}
+    return "\n".join(
+        (
+            "import sys, types",
+            f"sys.path[:] = {sys.path!r}",
+            f"for name, folder in {folders!r}.items():",
+            "    sys.modules[name] = types.ModuleType(name)",
+            "    sys.modules[name].__path__ = [folder]",
+            "from routelearn.solvers.adapters.runner import serve",
+            "serve()",
+        )
+    )
+
+
+class Died(Exception):
+    """The worker ended without an answer."""
+
+
+class Worker:
+    """A process that runs jobs; every call has its deadline."""
+
+    def __init__(self) -> None:
+        single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", _worker_code()],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=os.environ | single,
+        )
+        self.timed_out = False
+
+    def ask(self, message: tuple[Any, ...], limit: float) -> Any:
+        """The reply, or Died when there is none within `limit` seconds."""
+        so_far = None
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        watch = threading.Timer(limit, self._overdue)
+        watch.daemon = True
+        watch.start()
+        try:
+            pickle.dump(message, self.process.stdin)
+            self.process.stdin.flush()
+            while True:
+                kind, content = pickle.load(self.process.stdout)
+                if kind == "so far":
+                    so_far = content
+                elif kind == "done":
+                    return content
+                else:
+                    raise InputError(content) if kind == "input" else SolverError(content)
+        except (EOFError, OSError, pickle.UnpicklingError) as error:
+            self.close()
+            if so_far is not None:
+                return so_far
+            reason = "ran out of time" if self.timed_out else f"died (exit status {self.process.returncode})"
+            raise Died(reason) from error
+        finally:
+            watch.cancel()
+
+    def _overdue(self) -> None:
+        self.timed_out = True
+        self.process.kill()
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            with contextlib.suppress(OSError):
+                if pipe is not None:
+                    pipe.close()
+
+
+_idle: list[Worker] = []
+_lock = threading.Lock()
+
+
+def _borrow() -> Worker:
+    with _lock:
+        return _idle.pop() if _idle else Worker()
+
+
+def _give_back(worker: Worker) -> None:
+    if worker.process.poll() is not None:
+        return
+    with _lock:
+        _idle.append(worker)
+
+
+@atexit.register
+def close_workers() -> None:
+    """Ends the workers that wait for jobs; the next job starts new ones."""
+    with _lock:
+        while _idle:
+            _idle.pop().close()
+
+
+def run_job(function: SolveOne, job: Job, seconds: float, seed: int, row: int, prepare: Callable[[], None]) -> Answer:
+    """One instance: a crash is answered with a new seed in the time that is left."""
+    started: float | None = None
+    for attempt in range(ATTEMPTS):
+        worker = _borrow()
+        try:
+            worker.ask((prepare, None, None, 0.0, 0), PREPARE_LIMIT)  # imports and compiling are not solving
+            started = time.perf_counter() if started is None else started
+            left = seconds - (time.perf_counter() - started)
+            if attempt and left < SHORTEST:
+                _give_back(worker)
+                return NOTHING
+            answer: Answer = worker.ask((prepare, function, job, left, new_seed(seed, row, attempt)), hard_limit(left))
+        except Died as death:
+            if worker.process.returncode == -signal.SIGINT:  # Ctrl-C reaches the workers too: no new attempt
+                raise KeyboardInterrupt from None
+            log.warning("%s: instance %d: the solver %s", function.__module__, row, death)
+            continue
+        except (InputError, SolverError):
+            _give_back(worker)
+            raise
+        except BaseException:
+            worker.close()
+            raise
+        _give_back(worker)
+        return answer
+    return NOTHING
+
+
+def each(function: Callable[[int], T], count: int) -> list[T]:
+    """function(row) for every row, as many at a time as there are workers."""
+    with ThreadPoolExecutor(max(1, min(count, worker_count()))) as pool:
+        futures = [pool.submit(function, row) for row in range(count)]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def solve_rows(problem: Problem, x: Any, solve_row: Callable[[Job, int], Answer]) -> Tensor:
+    """Tours [B, 1, T] from solve_row(job, row); instances of a handful of nodes are enumerated instead."""
+    jobs = jobs_of(problem, x)
+    return tours_of(
+        each(lambda row: by_hand(jobs[row]) if jobs[row].nodes <= BY_HAND else solve_row(jobs[row], row), len(jobs))
+    )
+
+
+def solve_in_workers(
+    problem: Problem, x: Any, function: SolveOne, *, seconds: float, seed: int, prepare: Callable[[], None]
+) -> Tensor:
+    """Tours [B, 1, T] by `function`, run in workers that called `prepare` before their first job."""
+    return solve_rows(problem, x, lambda job, row: run_job(function, job, seconds, seed, row, prepare))
+
+
+# -------------------------------------------------------------------------------------------- programs
+
+
+def run_program(command: Sequence[str], folder: Path, seconds: float) -> bool:
+    """Runs a program in `folder`; False if it had to be stopped, with all processes it started."""
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        process.wait(seconds)
+        return True
+    except BaseException as error:
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+        process.wait()
+        if isinstance(error, subprocess.TimeoutExpired):
+            return False
+        raise

@@ -1,0 +1,154 @@
+"""Exact TSP, OP and PCTSP by SCIP, which is told of subtours as they appear (branch and cut)."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from routelearn.solvers.adapters.base import Library
+from routelearn.solvers.adapters.mip import LOOSE, TIGHT, Cut, Found, Model, prepare_separation, solve_exactly
+from routelearn.solvers.jobs import OP, Answer, Job
+
+
+def prepare() -> None:
+    import pyscipopt  # noqa: F401
+
+    prepare_separation()
+
+
+def _handler(model: Model, edges: list[Any], visits: list[Any]) -> Any:
+    """SCIP's constraint handler for the subtour constraints: separates, enforces and checks them."""
+    from pyscipopt import SCIP_RESULT, Conshdlr
+
+    class Subtours(Conshdlr):
+        def violated(self, solution: Any, tolerance: float) -> list[Cut]:
+            value = self.model.getSolVal
+            x = np.array([value(solution, variable) for variable in edges])
+            y = np.array([1.0 if isinstance(v, float) else value(solution, v) for v in visits])
+            return model.cuts(x, y, tolerance)
+
+        def add(self, cuts: list[Cut]) -> None:
+            scip = self.model
+            for cut in cuts:
+                terms: list[tuple[Any, float]] = [(edges[e], 1.0) for e in cut.edges]
+                others = [(visits[i], -1.0) for i in cut.plus] if cut.inside else [(visits[cut.node], -2.0)]
+                constant = -sum(w * v for v, w in others if isinstance(v, float))
+                terms += [(v, w) for v, w in others if not isinstance(v, float)]
+                low, high = (None, constant) if cut.inside else (constant, None)
+                row = scip.createEmptyRowUnspec("subtour", lhs=low, rhs=high, local=False)
+                scip.cacheRowExtensions(row)
+                for variable, weight in terms:
+                    scip.addVarToRow(row, variable, weight)
+                scip.flushRowExtensions(row)
+                scip.addCut(row, forcecut=True)
+                scip.releaseRow(row)
+
+        def conssepalp(self, constraints: Any, nusefulconss: int) -> dict[str, Any]:
+            cuts = self.violated(None, LOOSE)
+            self.add(cuts)
+            return {"result": SCIP_RESULT.SEPARATED if cuts else SCIP_RESULT.DIDNOTFIND}
+
+        def consenfolp(self, constraints: Any, nusefulconss: int, solinfeasible: bool) -> dict[str, Any]:
+            cuts = self.violated(None, TIGHT)
+            self.add(cuts)
+            return {"result": SCIP_RESULT.SEPARATED if cuts else SCIP_RESULT.FEASIBLE}
+
+        def consenfops(
+            self, constraints: Any, nusefulconss: int, solinfeasible: bool, objinfeasible: bool
+        ) -> dict[str, Any]:
+            return {"result": SCIP_RESULT.INFEASIBLE if self.violated(None, TIGHT) else SCIP_RESULT.FEASIBLE}
+
+        def conscheck(
+            self,
+            constraints: Any,
+            solution: Any,
+            checkintegrality: bool,
+            checklprows: bool,
+            printreason: bool,
+            completely: bool,
+        ) -> dict[str, Any]:
+            return {"result": SCIP_RESULT.INFEASIBLE if self.violated(solution, TIGHT) else SCIP_RESULT.FEASIBLE}
+
+        def conslock(self, constraint: Any, locktype: int, nlockspos: int, nlocksneg: int) -> None:
+            both = nlockspos + nlocksneg
+            for variable in (*edges, *(v for v in visits if not isinstance(v, float))):
+                self.model.addVarLocksType(variable, locktype, both, both)
+
+    return Subtours()
+
+
+def _formulate(model: Model, scip: Any) -> tuple[list[Any], list[Any]]:
+    """The variables: edges, and visits, which are plain 1.0 where a visit is no choice."""
+    from pyscipopt import quicksum
+
+    edges = [scip.addVar(vtype="B") for _ in model.ends]
+    visits: list[Any] = [
+        1.0 if model.all_visited or node == 0 else scip.addVar(vtype="B") for node in range(model.nodes)
+    ]
+
+    def weighted(weights: np.ndarray, variables: list[Any]) -> Any:
+        return quicksum(weight * variable for weight, variable in zip(weights.tolist(), variables, strict=True))
+
+    for node, touching, degree in model.degree_rows():
+        scip.addCons(quicksum(edges[e] for e in touching) == degree * visits[node])
+    if (longest := model.longest()) is not None:
+        scip.addCons(weighted(model.cost, edges) <= longest)
+    if (least := model.least_prize()) is not None:
+        assert model.job.prize is not None
+        scip.addCons(weighted(model.job.prize, visits) >= least)
+    of_edges, of_visits, constant = model.objective()
+    scip.setObjective(weighted(of_edges, edges) + weighted(of_visits, visits) + constant, "minimize")
+    return edges, visits
+
+
+def _search(model: Model, end: float, seed: int) -> Found:
+    from pyscipopt import Model as Scip
+
+    scip = Scip()
+    scip.hideOutput()
+    edges, visits = _formulate(model, scip)
+    scip.includeConshdlr(
+        _handler(model, edges, visits),
+        "subtours",
+        "every visited node is connected with the depot",
+        sepapriority=1000,
+        enfopriority=-10,  # after integrality
+        chckpriority=-10,
+        sepafreq=1,
+        needscons=False,
+    )
+    scip.setParams(
+        {
+            "randomization/randomseedshift": seed,
+            "misc/usesymmetry": 0,  # the handler's constraints are unknown to SCIP's symmetry detection
+            "limits/time": max(0.01, end - time.perf_counter()),
+            "timing/clocktype": 2,  # wall clock
+        }
+    )
+    scip.optimize()
+    proved = scip.getStatus() in ("optimal", "infeasible")
+    if scip.getNSols() == 0:
+        return Found(None, np.inf, proved)
+    best = scip.getBestSol()
+    return Found(np.array([scip.getSolVal(best, edge) for edge in edges]), scip.getSolObjVal(best), proved)
+
+
+def solve_one(job: Job, seconds: float, seed: int) -> Answer:
+    return solve_exactly(job, seconds, lambda model, end: _search(model, end, seed))
+
+
+SOLVERS = (
+    Library(
+        name="scip",
+        problems=frozenset({"tsp", "pctsp"}) | OP,
+        licence="Apache-2.0 (SCIP), MIT (PySCIPOpt)",
+        anytime=False,
+        exact=True,
+        package="pyscipopt",
+        extra="exact",
+        function=solve_one,
+        prepare=prepare,
+    ),
+)

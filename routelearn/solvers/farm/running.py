@@ -1,0 +1,263 @@
+"""Running a solver over many instances: on all cores or a cluster, judged by the problem, stored as results come.
+
+Instances are cut into blocks, always in the same way, and every block has a seed of its own. An answer depends
+on the seed and the place of the instance, never on the number of cores, on the engine, or on how often the
+evaluation was stopped and resumed (unless the clock ends the solver's search).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from routelearn.errors import InputError
+from routelearn.evaluation.referee import judge
+from routelearn.problems.base import Problem, take
+from routelearn.solvers.adapters.base import Library, Program
+from routelearn.solvers.adapters.runner import worker_count
+from routelearn.solvers.base import Solver
+from routelearn.solvers.farm.blocks import Block, solve_block
+from routelearn.solvers.own import online
+from routelearn.solvers.own.common import CELLS
+
+FORMAT = 1
+HEADER = b'{"settings":'  # how a store begins; a file that begins otherwise is somebody else's
+ENGINES = ("local", "ray")
+Progress = Callable[[int], None]  # hears of instances done
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a solver did with B instances, by the referee's count."""
+
+    tours: Tensor  # [B, 1, T] long; a row of -1 where nothing was found
+    costs: Tensor  # [B] float64; nan where there is no answer or the answer breaks a rule
+    infeasible: int  # rows without a valid answer
+    seconds: float  # wall clock, summed over all sittings
+    instance_seconds: Tensor  # [B] float64: on its own core; the mean of its block where a block is solved at once
+
+
+# ------------------------------------------------------------------------------------------------- storing
+
+
+def fingerprint(x: Any) -> str:
+    """A digest of the very numbers of the instances."""
+    digest = hashlib.sha256()
+    for name, field in zip(type(x)._fields, x, strict=True):
+        if field is not None:
+            digest.update(f"{name} {field.dtype} {tuple(field.shape)}".encode())
+            digest.update(np.ascontiguousarray(field.detach().cpu().numpy()).tobytes())
+    return digest.hexdigest()
+
+
+class Store:
+    """Results in one file of JSON lines: the settings, then a line per block as it is done.
+
+    A line counts only when it is whole, so a file cut off at any byte is a valid one with fewer blocks.
+    """
+
+    def __init__(self, path: Path, settings: dict[str, Any]):
+        self.path = path
+        self.blocks: dict[int, Block] = {}
+        self.seconds = 0.0  # wall clock of the sittings before
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.file = open(path, "a+b")  # noqa: SIM115 (closed in __exit__)
+        try:
+            self._lock()
+            self._read(settings)
+        except BaseException:
+            self.file.close()
+            raise
+
+    def _lock(self) -> None:
+        try:
+            import fcntl
+        except ImportError:  # no such locks on this system: two writers are then the user's own care
+            return
+        try:
+            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise InputError(f"{self.path}: another evaluation is writing there; wait for it or use another") from None
+
+    def _read(self, settings: dict[str, Any]) -> None:
+        self.file.seek(0)
+        content = self.file.read()
+        whole = content[: content.rfind(b"\n") + 1]
+        lines = whole.splitlines()
+        if not lines:
+            if not HEADER.startswith(content[: len(HEADER)]):
+                raise InputError(f"{self.path}: not a file of stored results; name another")
+            self.file.truncate(0)
+            self._write({"settings": settings})
+            return
+        try:
+            made_with = json.loads(lines[0])["settings"]
+            if made_with == settings:
+                for line in lines[1:]:
+                    record = json.loads(line)
+                    self.seconds = record.pop("wall")
+                    block = Block(**record)
+                    self.blocks[block.first] = block
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{self.path}: not a file of stored results ({error}); name another") from error
+        if made_with != settings:
+            keys = [key for key in settings if made_with.get(key) != settings[key]] or ["format"]
+            was = ", ".join(f"{key} {made_with.get(key)}" for key in keys)
+            now = ", ".join(f"{key} {settings.get(key)}" for key in keys)
+            raise InputError(f"{self.path}: holds results of {was}, not of {now}; name another file or remove it")
+        self.file.truncate(len(whole))
+
+    def add(self, block: Block, wall: float) -> None:
+        self.blocks[block.first] = block
+        self._write({**block._asdict(), "wall": round(wall, 3)})
+
+    def _write(self, record: dict[str, Any]) -> None:
+        self.file.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
+        self.file.flush()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.file.flush()
+        os.fsync(self.file.fileno())
+        self.file.close()
+
+
+def stored_blocks(path: Path) -> int:
+    """How many blocks a store holds; 0 where there is none."""
+    return max(0, path.read_bytes().count(b"\n") - 1) if path.is_file() else 0
+
+
+def settings_of(problem: Problem, x: Any, method: str, seconds: float, seed: int, block: int) -> dict[str, Any]:
+    """What decides the results: a store made with anything else is refused."""
+    return {
+        "format": FORMAT,
+        "problem": problem.name,
+        "method": method,
+        "seconds": seconds,
+        "seed": seed,
+        "block": block,
+        "instances": x.xy.shape[0],
+        "nodes": x.xy.shape[1],
+        "data": fingerprint(x),
+    }
+
+
+# ------------------------------------------------------------------------------------------------- solving
+
+
+def block_size(solver: Solver, nodes: int) -> int:
+    """Rows that a solver takes at once: many where an instance takes microseconds, else one."""
+    return max(1, min(getattr(solver, "chunk", 1), CELLS // nodes**2))
+
+
+def local_blocks(
+    solver: Solver, problem: Problem, x: Any, firsts: list[int], size: int, seconds: float, seed: int
+) -> Iterator[Block]:
+    """Blocks in the order in which they are done, as many at a time as there are cores."""
+    waiting, workers = iter(firsts), worker_count()
+    with ThreadPoolExecutor(workers) as pool:
+        running: set[Future[Block]] = set()
+        try:
+            while True:
+                for first in waiting:
+                    part = take(x, slice(first, first + size))
+                    running.add(pool.submit(solve_block, solver, problem, part, first, seconds, seed))
+                    if len(running) >= 2 * workers:
+                        break
+                if not running:
+                    return
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    yield future.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def warm_up(solver: Solver, problem: Problem, x: Any) -> None:
+    """Compile what is written here, once, outside the time of any instance; foreign solvers need no such thing."""
+    if not isinstance(solver, Library | Program):
+        online.run(solver, problem, take(x, slice(0, 1)), seconds=1e-3, seed=0)
+
+
+def collect(problem: Problem, x: Any, blocks: dict[int, Block], size: int, seconds: float) -> Result:
+    """All blocks as one judged result."""
+    batch = x.xy.shape[0]
+    rows = [tour for first in sorted(blocks) for tour in blocks[first].tours]
+    if len(rows) != batch:
+        raise RuntimeError(f"{len(rows)} answers for {batch} instances")
+    steps = max((len(row) for row in rows if row is not None), default=1)
+    tours = torch.zeros((batch, 1, max(1, steps)), dtype=torch.long)
+    for index, row in enumerate(rows):
+        if row is None:
+            tours[index] = -1
+        else:
+            tours[index, 0, : len(row)] = torch.tensor(row, dtype=torch.long)
+    each = torch.empty(batch, dtype=torch.float64)
+    for block in blocks.values():
+        each[block.first : block.first + size] = block.seconds / len(block.tours)
+    costs = judge(problem, x, tours)
+    return Result(tours, costs, int(costs.isnan().sum()), seconds, each)
+
+
+def solve_instances(
+    problem: Problem,
+    x: Any,
+    solver: Solver,
+    *,
+    seconds: float,
+    seed: int = 0,
+    store: Path | None = None,
+    engine: str = "local",
+    progress: Progress | None = None,
+) -> Result:
+    """Every instance of x (full instances, on the CPU), `seconds` at most each, judged on the floats.
+
+    With `store`, blocks are written as they are done, and what is there already is not solved again.
+    """
+    if engine not in ENGINES:
+        raise InputError(f"unknown engine {engine!r}; the choices are {', '.join(ENGINES)}")
+    if problem.name not in solver.problems:
+        raise InputError(f"{solver.name} does not solve {problem.name}; it solves {', '.join(sorted(solver.problems))}")
+    if not seconds > 0:
+        raise InputError(f"{seconds:g} seconds for each instance; it must be more than 0")
+    if engine == "local" and (reason := solver.unavailable()):
+        raise InputError(reason)
+    size = block_size(solver, x.xy.shape[1])
+    with contextlib.ExitStack() as stack:
+        blocks: dict[int, Block] = {}
+        before, kept = 0.0, None
+        if store is not None:
+            kept = stack.enter_context(Store(store, settings_of(problem, x, solver.name, seconds, seed, size)))
+            blocks, before = dict(kept.blocks), kept.seconds
+        if progress is not None and blocks:
+            progress(sum(len(block.tours) for block in blocks.values()))
+        firsts = [first for first in range(0, x.xy.shape[0], size) if first not in blocks]
+        if firsts and engine == "local":
+            warm_up(solver, problem, x)
+        run_blocks = local_blocks
+        if engine == "ray":
+            from routelearn.solvers.farm.cluster import ray_blocks as run_blocks
+        started = time.perf_counter()
+        wall = before
+        for block in run_blocks(solver, problem, x, firsts, size, seconds, seed):
+            blocks[block.first] = block
+            wall = before + time.perf_counter() - started
+            if kept is not None:
+                kept.add(block, wall)
+            if progress is not None:
+                progress(len(block.tours))
+        return collect(problem, x, blocks, size, wall)

@@ -1,0 +1,1 @@
+"""Classical methods written here."""

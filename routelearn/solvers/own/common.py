@@ -1,0 +1,156 @@
+"""What the solvers written here share: the Solver made from a function, distances, random draws, padding.
+
+The methods are compiled with numba and release the interpreter's lock, so rows of a batch are spread over
+threads. Random numbers come from a generator whose whole state is one number per instance: an answer depends
+on the seed and the instance's place in the batch, never on threads or chunks.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numba import njit
+from torch import Tensor
+
+from routelearn.errors import InputError
+from routelearn.problems.base import Problem, take
+from routelearn.solvers.adapters.runner import worker_count
+
+CHUNK = 64  # rows a thread takes at once: enough to hide the call
+CELLS = 4_000_000  # entries of the distance matrices of those rows, at the most (32 MB)
+
+
+@dataclass
+class Task:
+    """A few rows of a batch, for one thread."""
+
+    problem: Problem
+    x: Any  # the rows of the instance
+    first: int  # place of the first of them in the batch
+    seconds: float  # for each instance
+    seed: int
+
+    def distances(self) -> np.ndarray:
+        """[b, N, N] in double precision: the instance's own matrix, or the Euclidean one."""
+        if self.x.distances is not None:
+            return np.ascontiguousarray(self.x.distances.numpy(), dtype=np.float64)
+        return euclidean(np.ascontiguousarray(self.x.xy.numpy(), dtype=np.float64))
+
+    def streams(self) -> np.ndarray:
+        """[b, 1]: a generator's state for every row, far from those of other rows and seeds."""
+        rows = np.arange(self.first, self.first + self.x.xy.shape[0], dtype=np.uint64)
+        return (rows * np.uint64(0xD1342543DE82EF95) + np.uint64(self.seed * 0x2545F4914F6CDD1D % 2**64))[:, None]
+
+
+Method = Callable[[Task], Iterable[np.ndarray]]  # a tour for every row of the task
+
+
+@dataclass
+class Heuristic:
+    """A Solver made from a method that answers a few rows at a time."""
+
+    name: str
+    problems: frozenset[str]
+    method: Method
+    anytime: bool = False
+    chunk: int = CHUNK
+    licence: str = "MIT"
+    exact: bool = False
+
+    def unavailable(self) -> str | None:
+        return None
+
+    def solve(self, problem: Problem, x: Any, *, seconds: float, seed: int = 0) -> Tensor:
+        refuse_problem(self.name, self.problems, problem)
+        return padded(over_rows(self.method, problem, x, seconds, seed, self.chunk))
+
+
+def refuse_problem(name: str, problems: frozenset[str], problem: Problem) -> None:
+    if problem.name not in problems:
+        raise InputError(f"{name} does not solve {problem.name}; it solves {', '.join(sorted(problems))}")
+
+
+def over_rows(
+    method: Method, problem: Problem, x: Any, seconds: float, seed: int, chunk: int = CHUNK
+) -> list[np.ndarray]:
+    """The method's tours for all rows of x, in order, computed in as many threads as there are workers."""
+    batch, nodes = x.xy.shape[:2]
+    chunk = max(1, min(chunk, CELLS // nodes**2))
+
+    def part(first: int) -> Iterable[np.ndarray]:
+        return method(Task(problem, take(x, slice(first, first + chunk)), first, seconds, seed))
+
+    firsts = range(0, batch, chunk)
+    if len(firsts) <= 1:
+        return [tour for first in firsts for tour in part(first)]
+    with ThreadPoolExecutor(worker_count()) as pool:
+        return [tour for tours in pool.map(part, firsts) for tour in tours]
+
+
+def padded(tours: Sequence[np.ndarray]) -> Tensor:
+    """Tours of any length as one tensor [B, 1, T], depot visits at the end filling up (at least one step)."""
+    steps = max((len(tour) for tour in tours), default=1)
+    out = np.zeros((len(tours), 1, max(steps, 1)), dtype=np.int64)
+    for row, tour in enumerate(tours):
+        out[row, 0, : len(tour)] = tour
+    return torch.from_numpy(out)
+
+
+def until(seconds: float, slices: int | None, advance: Callable[[], None]) -> None:
+    """Call `advance` until the time is up, and at most `slices` times (None: no other end); at least once."""
+    end = time.perf_counter() + seconds
+    done = 0
+    while True:
+        advance()
+        done += 1
+        if (slices is not None and done >= slices) or time.perf_counter() >= end:
+            return
+
+
+# ------------------------------------------------------------------------------------------- compiled parts
+
+
+@njit(cache=True, nogil=True)
+def euclidean(xy: np.ndarray) -> np.ndarray:
+    """[b, N, 2] -> [b, N, N]."""
+    batch, nodes, _ = xy.shape
+    out = np.empty((batch, nodes, nodes))
+    for b in range(batch):
+        for i in range(nodes):
+            for j in range(nodes):
+                dx, dy = xy[b, i, 0] - xy[b, j, 0], xy[b, i, 1] - xy[b, j, 1]
+                out[b, i, j] = np.sqrt(dx * dx + dy * dy)
+    return out
+
+
+@njit(cache=True, nogil=True)
+def is_symmetric(d: np.ndarray) -> bool:
+    """Whether legs of d [N, N] are as long there as back, up to rounding."""
+    nodes = len(d)
+    for i in range(nodes):
+        for j in range(i):
+            if abs(d[i, j] - d[j, i]) > 1e-9 * (d[i, j] + d[j, i]):
+                return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def uniform(stream: np.ndarray) -> float:
+    """The next number in [0, 1) of a stream [1] (SplitMix64: Steele, Lea and Flood 2014)."""
+    stream[0] += np.uint64(0x9E3779B97F4A7C15)
+    z = stream[0]
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.float64((z ^ (z >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53
+
+
+@njit(cache=True, nogil=True)
+def below(stream: np.ndarray, bound: int) -> int:
+    """The next whole number in [0, bound)."""
+    return int(uniform(stream) * bound)

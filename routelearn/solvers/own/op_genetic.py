@@ -1,0 +1,233 @@
+"""A genetic algorithm for the OP, in the spirit of Kobeaga, Merino and Lozano (2018), compiled.
+
+A small population of feasible routes, each a local optimum. A child takes one parent's route, forces in nodes
+of a stretch of the other's (or, as mutation, a random node and its neighbourhood), is shortened by 2-opt and
+Or-opt, loses the nodes with the least prize per detour until it fits, and is then improved: what fits is
+added, and nodes are exchanged for better ones. It replaces the worst member unless it is worse or a copy.
+More prize is better; with equal prize, less length.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+
+import numpy as np
+from numba import njit
+
+from routelearn.solvers.own.common import Heuristic, Task, below, uniform, until
+from routelearn.solvers.own.selective import (
+    OP_PROBLEMS,
+    ROUNDING,
+    cheapest,
+    closed_length,
+    detour_of,
+    exchange,
+    exchange_place,
+    insert,
+    remove,
+    three_cheapest,
+)
+from routelearn.solvers.own.twoopt import shorten
+
+POPULATION = 24
+MUTATION = 0.3  # share of children that get a random neighbourhood instead of a second parent
+SLICE = 2000  # nodes times children between two looks at the clock
+EQUAL = 1e-9  # prizes and lengths closer than this are the same
+
+
+@njit(cache=True, nogil=True)
+def _fill(
+    d: np.ndarray, prize: np.ndarray, limit: float, route: np.ndarray, count: int, noise: float, stream: np.ndarray
+) -> int:
+    """Add the node with most prize per detour (perturbed by the noise) as long as one fits; the new count."""
+    nodes = len(d)
+    inside = np.zeros(nodes, np.bool_)
+    inside[route[:count]] = True
+    length = closed_length(d, route, count)
+    while True:
+        best, chosen, place, more = 0.0, -1, 0, 0.0
+        for i in range(1, nodes):
+            if inside[i] or prize[i] <= 0:
+                continue
+            where, added = cheapest(d, route, count, i)
+            if length + added > limit:
+                continue
+            ratio = prize[i] / max(added, 1e-9)
+            if noise > 0:
+                ratio *= 1 + noise * (uniform(stream) - 0.5)
+            if ratio > best:
+                best, chosen, place, more = ratio, i, where, added
+        if chosen < 0:
+            return count
+        insert(route, count, place, chosen)
+        inside[chosen] = True
+        count += 1
+        length += more
+
+
+@njit(cache=True, nogil=True)
+def _fit(d: np.ndarray, prize: np.ndarray, limit: float, route: np.ndarray, count: int, stream: np.ndarray) -> int:
+    """Leave out the nodes with least prize per detour, slightly perturbed, until the route fits; the new count."""
+    length = closed_length(d, route, count)
+    while length > limit and count > 1:
+        worst, position, less = np.inf, 1, 0.0
+        for k in range(1, count):
+            saved = detour_of(d, route, count, k)
+            ratio = prize[route[k]] / max(saved, 1e-9) * (0.9 + 0.2 * uniform(stream))
+            if ratio < worst:
+                worst, position, less = ratio, k, saved
+        remove(route, count, position)
+        count -= 1
+        length = closed_length(d, route, count) if less <= 0 else length - less
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _swap(d: np.ndarray, prize: np.ndarray, limit: float, route: np.ndarray, count: int) -> bool:
+    """Exchange the pair that brings most prize, or else saves most length at equal prize; whether one did."""
+    nodes = len(d)
+    inside = np.zeros(nodes, np.bool_)
+    inside[route[:count]] = True
+    length = closed_length(d, route, count)
+    places, added = np.empty(3, np.int64), np.empty(3)
+    most, least, chosen, position, place = 0.0, -EQUAL, -1, 0, 0
+    for i in range(1, nodes):
+        if inside[i] or prize[i] <= 0:
+            continue
+        three_cheapest(d, route, count, i, places, added)
+        for k in range(1, count):
+            gain = prize[i] - prize[route[k]]
+            if gain < most - EQUAL:
+                continue
+            where, more = exchange_place(d, route, count, k, i, places, added)
+            change = more - detour_of(d, route, count, k)
+            if length + change <= limit and (gain > most + EQUAL or change < least):
+                most, least, chosen, position, place = max(gain, 0.0), change, i, k, where
+    if chosen < 0:
+        return False
+    exchange(route, count, position, place, chosen)
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _improve(d: np.ndarray, prize: np.ndarray, limit: float, route: np.ndarray, count: int, stream: np.ndarray) -> int:
+    """To a local optimum of shortening, leaving out, adding and exchanging; the new count."""
+    shorten(d, route, count)
+    count = _fit(d, prize, limit, route, count, stream)
+    while True:
+        shorten(d, route, count)
+        count = _fill(d, prize, limit, route, count, 0.0, stream)
+        if not _swap(d, prize, limit, route, count):
+            return count
+
+
+@njit(cache=True, nogil=True)
+def _value(d: np.ndarray, prize: np.ndarray, route: np.ndarray, count: int) -> tuple[float, float]:
+    return prize[route[:count]].sum(), closed_length(d, route, count)
+
+
+@njit(cache=True, nogil=True)
+def _found(d: np.ndarray, prize: np.ndarray, limit: float, stream: np.ndarray, greedy: bool, route: np.ndarray) -> int:
+    """A first member, filled by perturbed ratios from a random node, or by the ratios alone; its count."""
+    count, noise = 1, 0.0
+    route[0] = 0
+    if not greedy:
+        noise = 2.0
+        i = 1 + below(stream, len(d) - 1)
+        if prize[i] > 0 and d[0, i] + d[i, 0] <= limit:
+            route[1], count = i, 2
+    count = _fill(d, prize, limit, route, count, noise, stream)
+    return _improve(d, prize, limit, route, count, stream)
+
+
+@njit(cache=True, nogil=True)
+def _tournament(prizes: np.ndarray, lengths: np.ndarray, stream: np.ndarray) -> int:
+    a, b = below(stream, len(prizes)), below(stream, len(prizes))
+    better = prizes[a] > prizes[b] + EQUAL or (prizes[a] > prizes[b] - EQUAL and lengths[a] < lengths[b])
+    return a if better else b
+
+
+@njit(cache=True, nogil=True)
+def _evolve(
+    d: np.ndarray, prize: np.ndarray, limit: float, stream: np.ndarray,
+    routes: np.ndarray, counts: np.ndarray, prizes: np.ndarray, lengths: np.ndarray, children: int,
+) -> None:  # fmt: skip
+    """Make `children` children, each taking the worst member's place if it is better and new."""
+    nodes = len(d)
+    child, inside = np.empty(nodes + 1, np.int64), np.empty(nodes, np.bool_)
+    for _ in range(children):
+        first = _tournament(prizes, lengths, stream)
+        count = counts[first]
+        child[:count] = routes[first, :count]
+        inside[:] = False
+        inside[child[:count]] = True
+        if uniform(stream) < MUTATION:
+            # a random node and the nearest to it
+            centre = 1 + below(stream, nodes - 1)
+            near = np.argsort(d[centre])
+            wanted = near[: 1 + below(stream, max(1, nodes // 8))]
+        else:
+            second = _tournament(prizes, lengths, stream)
+            other = counts[second]
+            size = 1 + below(stream, max(1, other - 1))
+            start = below(stream, other)
+            wanted = np.empty(size, np.int64)
+            for k in range(size):
+                wanted[k] = routes[second, (start + k) % other]
+        for node in wanted:
+            if not inside[node] and prize[node] > 0:
+                place, _added = cheapest(d, child, count, node)
+                insert(child, count, place, node)
+                inside[node] = True
+                count += 1
+        count = _improve(d, prize, limit, child, count, stream)
+        got, length = _value(d, prize, child, count)
+        worst, copy = 0, False
+        for member in range(len(routes)):
+            copy |= abs(prizes[member] - got) < EQUAL and abs(lengths[member] - length) < EQUAL
+            behind = prizes[member] < prizes[worst] - EQUAL
+            if behind or (prizes[member] < prizes[worst] + EQUAL and lengths[member] > lengths[worst]):
+                worst = member
+        better = got > prizes[worst] + EQUAL or (got > prizes[worst] - EQUAL and length < lengths[worst])
+        if better and not copy:
+            routes[worst, :count] = child[:count]
+            counts[worst], prizes[worst], lengths[worst] = count, got, length
+
+
+def genetic(
+    d: np.ndarray, prize: np.ndarray, limit: float, *, seconds: float, children: int | None, stream: np.ndarray
+) -> np.ndarray:
+    """The nodes of the best route of one instance; d is [N, N], prize [N], stream [1].
+
+    Stops when the time is up, or after about that many children.
+    """
+    nodes = len(d)
+    # in units of the limit and the largest prize, so that EQUAL and ROUNDING mean the same in all units
+    d, limit, prize = d / limit, 1 + ROUNDING, prize / max(prize.max(), 1e-300)
+    routes = np.zeros((POPULATION, nodes + 1), np.int64)
+    counts, prizes, lengths = np.ones(POPULATION, np.int64), np.zeros(POPULATION), np.zeros(POPULATION)
+    evolve = partial(_evolve, d, prize, limit, stream, routes, counts, prizes, lengths)
+    evolve(0)  # compiles, where it was not yet, outside the time
+    end = time.perf_counter() + seconds
+    for member in range(POPULATION):
+        counts[member] = _found(d, prize, limit, stream, member == 0, routes[member])
+        prizes[member], lengths[member] = _value(d, prize, routes[member], counts[member])
+        if time.perf_counter() > end:
+            break
+    size = max(1, SLICE // nodes)
+    slices = None if children is None else max(1, children // size)
+    until(end - time.perf_counter(), slices, partial(evolve, size))
+    best = np.lexsort((lengths, -prizes))[0]
+    return routes[best, 1 : counts[best]]
+
+
+def _method(task: Task) -> list[np.ndarray]:
+    d, streams = task.distances(), task.streams()
+    prize, limit = task.x.prize.numpy().astype(np.float64), task.x.max_length.numpy().astype(np.float64)
+    return [
+        genetic(d[b], prize[b], limit[b], seconds=task.seconds, children=None, stream=streams[b]) for b in range(len(d))
+    ]
+
+
+SOLVERS = (Heuristic("op-genetic", OP_PROBLEMS, _method, anytime=True, chunk=1),)

@@ -1,0 +1,22 @@
+"""Compile what numba compiles, once after installation: `python -m routelearn.solving.warm_up`."""
+
+from __future__ import annotations
+
+import time
+
+
+def warm_up() -> None:
+    """The policy's encoder and step and the local search; cached on disk, so later calls are quick."""
+    from routelearn import search as improve
+    from routelearn.policies.kernels.cpu import decoder as cpu_kernels
+    from routelearn.policies.kernels.cpu import inference as cpu_inference
+
+    cpu_inference.warm_up()
+    cpu_kernels.warm_up()
+    improve.warm_up()
+
+
+if __name__ == "__main__":
+    started = time.perf_counter()
+    warm_up()
+    print(f"compiled search ready after {time.perf_counter() - started:.0f} s")

@@ -1,0 +1,1 @@
+"""Training: configuration, loop, step, state, and what judges a run."""

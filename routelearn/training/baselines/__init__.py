@@ -1,0 +1,17 @@
+"""Baselines: what REINFORCE measures a solution's cost against."""
+
+from routelearn.training.baselines.base import Baseline
+from routelearn.training.baselines.critic import CriticBaseline
+from routelearn.training.baselines.exponential import ExponentialBaseline
+from routelearn.training.baselines.none import NoBaseline
+from routelearn.training.baselines.rollout import RolloutBaseline
+from routelearn.training.baselines.shared import SharedBaseline
+
+__all__ = [
+    "Baseline",
+    "CriticBaseline",
+    "ExponentialBaseline",
+    "NoBaseline",
+    "RolloutBaseline",
+    "SharedBaseline",
+]

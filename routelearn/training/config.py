@@ -1,0 +1,153 @@
+"""The training configuration: one frozen dataclass that checks itself; the command line is made from it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from routelearn import problems
+from routelearn.errors import InputError
+
+
+def option(default: Any, help: str, choices: tuple[str, ...] = ()) -> Any:
+    """A field whose help text (and choices) the command line shows."""
+    return dataclasses.field(default=default, metadata={"help": help, "choices": choices})
+
+
+BASELINES = ("none", "exponential", "critic", "rollout", "shared")
+SCHEDULES = ("constant", "decay", "linear", "cosine")
+POLICIES = {  # and which settings each is built from
+    "attention": ("width", "heads", "layers", "hidden", "norm", "clip", "neighbours"),
+    "pointer": ("width", "clip"),
+}
+PRECISIONS = ("auto", "float32", "bfloat16")
+NORMS = ("batch", "instance", "layer", "rms")
+LOSSES = ("reinforce", "preference")
+
+
+KINDS = {int: "a whole number", float: "a finite number", bool: "true or false", str: "a word", tuple: "whole numbers"}
+
+
+def fits(value: Any, default: Any) -> bool:
+    """Whether a value is of its default's kind; saved configurations are written by hand, too."""
+    if isinstance(default, tuple):
+        return isinstance(value, tuple) and all(type(part) is int for part in value)
+    if isinstance(default, float):
+        return type(value) in (int, float) and math.isfinite(value)
+    return type(value) is type(default)
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """Everything that decides a run, apart from where it is written. Defaults are the paper's."""
+
+    problem: str = option(next(iter(problems.PROBLEMS)), "problem to train on")
+    sizes: tuple[int, ...] = option(
+        (20,), "instance sizes; training steps alternate between them (name a size twice to train on it twice as often)"
+    )
+
+    policy: str = option(
+        "attention", "the attention model, or the Pointer Network it is compared with", tuple(POLICIES)
+    )
+    width: int = option(128, "embedding dimension d_h")
+    heads: int = option(8, "attention heads M")
+    layers: int = option(3, "attention layers N of the encoder")
+    hidden: int = option(512, "width of the feed-forward sublayer")
+    norm: str = option("batch", "normalisation in the encoder; batch statistics do not mix sizes well", NORMS)
+    clip: float = option(10.0, "logits are clipped to [-clip, clip] by tanh")
+    neighbours: int = option(0, "messages in the encoder only from this many nearest nodes (0: from all)")
+
+    baseline: str = option("rollout", "what a solution's cost is compared with", BASELINES)
+    solutions: int = option(1, "solutions S sampled per instance")
+    multistart: bool = option(False, "force a different first node on each of the S solutions")
+    loss: str = option("reinforce", "policy gradient, or preferences between the S solutions", LOSSES)
+    preference_scale: float = option(0.05, "sharpness of the preference loss")
+    beta: float = option(0.8, "decay of the exponential baseline")
+    warmup_epochs: int = option(1, "epochs with the exponential baseline before the rollout baseline")
+    significance: float = option(0.05, "level of the t-test that replaces the rollout baseline's policy")
+    evaluation_instances: int = option(10_000, "instances of that test")
+
+    batch: tuple[int, ...] = option((512,), "instances a step; one number, or one for each size")
+    epochs: int = option(100, "epochs")
+    epoch_steps: int = option(2_500, "steps an epoch")
+    minutes: float = option(0.0, "stop, and end the schedule, after so many minutes (0: only by epochs)")
+    rate: float = option(1e-4, "learning rate of Adam")
+    schedule: str = option("constant", "how the rate falls: by `decay` an epoch, along a line or a cosine", SCHEDULES)
+    decay: float = option(0.96, "factor on the rate after each epoch, for the schedule `decay`")
+    hold: float = option(0.0, "share of the run at the full rate before `linear` or `cosine` begin to fall")
+    ramp_steps: int = option(0, "steps over which the rate rises linearly from 0")
+    gradient_norm: float = option(1.0, "gradients are clipped to this norm")
+    explosion: float = option(30.0, "a step whose gradient norm exceeds its running mean by this factor is skipped")
+    precision: str = option("auto", "of matrix products; auto is bfloat16 on a GPU, float32 on a CPU", PRECISIONS)
+    seed: int = option(1234, "seed of weights, instances and samples")
+
+    validation_instances: int = option(10_000, "instances of the validation set (the first of the paper's, per size)")
+    validation_seed: int = option(4321, "seed of the validation set")
+    rollback: float = option(0.1, "go back to the best checkpoint when validation is worse by this share")
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, list):
+                value = tuple(value)
+                object.__setattr__(self, field.name, value)
+            if not fits(value, field.default):
+                raise InputError(f"{field.name} is {value!r}; it must be {KINDS[type(field.default)]}")
+            choices = field.metadata["choices"]
+            if choices and value not in choices:
+                raise InputError(f"{field.name} is {value!r}; the choices are {', '.join(choices)}")
+        problems.get(self.problem)  # raises for an unknown one
+        if not self.sizes or min(self.sizes) < 2:
+            raise InputError(f"sizes are {self.sizes}; give at least one, each 2 or more")
+        if len(self.batch) not in (1, len(self.sizes)) or min(self.batch) < 1:
+            raise InputError(f"batch is {self.batch}; give one number, or one for each of the {len(self.sizes)} sizes")
+        for size, batch in zip(self.sizes, self.batch, strict=False):
+            if len(self.batch) > 1 and batch != self.batch_of(size):
+                raise InputError(f"batch is {self.batch}; size {size} stands twice, give it the same number each time")
+        counts = ("solutions", "epochs", "epoch_steps", "layers", "width", "heads", "hidden", "validation_instances")
+        for name in (*counts, "evaluation_instances"):
+            low = {"layers": 0, "evaluation_instances": 2}.get(name, 1)  # one instance has no variance to test by
+            if getattr(self, name) < low:
+                raise InputError(f"{name} is {getattr(self, name)}; it must be {low} or more")
+        for name in ("rate", "gradient_norm", "clip", "explosion", "rollback", "preference_scale"):
+            if not getattr(self, name) > 0:
+                raise InputError(f"{name} is {getattr(self, name)}; it must be above 0")
+        for name in ("minutes", "warmup_epochs", "ramp_steps", "neighbours"):
+            if getattr(self, name) < 0:
+                raise InputError(f"{name} is {getattr(self, name)}; it must be 0 or more")
+        for name in ("hold", "beta", "decay", "significance"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise InputError(f"{name} is {getattr(self, name)}; it must lie between 0 and 1")
+        for name in ("seed", "validation_seed"):
+            if not 0 <= getattr(self, name) < 2**32:
+                raise InputError(f"{name} is {getattr(self, name)}; it must lie between 0 and 2^32 - 1")
+        if self.width % self.heads:
+            raise InputError(f"width {self.width} is not a multiple of {self.heads} heads")
+        if self.solutions == 1 and self.baseline == "shared":
+            raise InputError("the shared baseline compares an instance's solutions; set solutions to 2 or more")
+        if self.loss == "preference" and self.baseline != "shared":
+            raise InputError("the preference loss compares an instance's solutions; use baseline shared")
+        if self.multistart and self.solutions > min(self.sizes):
+            raise InputError(f"{self.solutions} forced starts, but the smallest size has {min(self.sizes)} nodes")
+
+    def batch_of(self, size: int) -> int:
+        return self.batch[0] if len(self.batch) == 1 else self.batch[self.sizes.index(size)]
+
+    def policy_options(self) -> dict[str, Any]:
+        """What the policy is built from, apart from the problem's shape."""
+        return {name: getattr(self, name) for name in POLICIES[self.policy]}
+
+    def to_json(self) -> str:
+        return json.dumps(dataclasses.asdict(self), indent=2)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> TrainConfig:
+        """A config from its saved form; an unknown key raises and is named."""
+        known = {field.name for field in dataclasses.fields(cls)}
+        unknown = set(values) - known
+        if unknown:
+            raise InputError(f"unknown setting {', '.join(sorted(unknown))}; known are {', '.join(sorted(known))}")
+        return cls(**values)

@@ -1,0 +1,187 @@
+"""One training step: two passes over one trajectory (eq. 9).
+
+First roll out without gradients and record what the policy saw; then score all recorded steps at once
+with gradients. The second pass is as parallel as the first is sequential, and its gradient is exactly that
+of decoding under autograd. Nothing here reads a tensor on the host, so the whole step can be one CUDA graph.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from routelearn.decoding.rollout import advance, rollout
+from routelearn.problems.base import DeviceRng, Problem, Rng
+from routelearn.runtime.compiling import autocast, beside, compiled, compiled_encoder, rejoin
+from routelearn.training import distributed
+from routelearn.training.baselines.base import Baseline
+from routelearn.training.config import TrainConfig
+
+
+class Meter:
+    """Sums on the device over the steps since the last look; one host synchronisation a look."""
+
+    NAMES = ("steps", "cost", "value", "gradient_norm", "skipped", "unfinished", "longest")
+
+    def __init__(self, device: torch.device):
+        self.sums = torch.zeros(len(self.NAMES), device=device, dtype=torch.float64)
+
+    def add(self, **values: Tensor) -> None:
+        fresh = torch.stack([values[name].double() for name in self.NAMES[1:-1]])
+        self.sums[0] += 1
+        self.sums[1:-1] += fresh
+        self.sums[-1] = torch.maximum(self.sums[-1], values["longest"].double())
+
+    def read(self) -> dict[str, float]:
+        """Means per step (skipped and unfinished: counts; longest: maximum), then start over.
+
+        Lengths of rollouts concern all ranks: what one could not finish, or needed, counts for every one.
+        """
+        read = dict(zip(self.NAMES, self.sums.tolist(), strict=True))
+        read["unfinished"], read["longest"] = distributed.largest(read["unfinished"], read["longest"])
+        self.sums.zero_()
+        for name in ("cost", "value", "gradient_norm"):
+            read[name] /= max(1, read["steps"] - read["skipped"])
+        return read
+
+
+def reinforce_loss(cost: Tensor, value: Tensor, log_prob: Tensor) -> Tensor:
+    """Eq. 9 as a loss: mean of (L - b) log p, all [B, S]."""
+    return ((cost - value) * log_prob).mean()
+
+
+def preference_loss(cost: Tensor, log_prob: Tensor, scale: float) -> Tensor:
+    """Prefer the better of every pair of an instance's solutions (Bradley-Terry; Pan et al. 2025), [B, S] each."""
+    gap = scale * (log_prob[:, :, None] - log_prob[:, None])  # [B, S, S]
+    better = cost[:, :, None] < cost[:, None]
+    return -(F.logsigmoid(gap) * better).sum((1, 2)).mean() / log_prob.shape[1]
+
+
+def undo(tensors: list[Tensor], before: Tensor, wanted: Tensor) -> None:
+    """If `wanted`, a truth value on the device, the tensors hold again their numbers of `before`, there in a row."""
+    now = torch.cat([tensor.flatten() for tensor in tensors])
+    parts = torch.where(wanted, before, now).split([tensor.numel() for tensor in tensors])
+    torch._foreach_copy_(tensors, [part.view_as(tensor) for part, tensor in zip(parts, tensors, strict=True)])
+
+
+def forced_starts(problem: Problem, x: Any, solutions: int) -> Tensor:
+    """[B, S, 1]: different legal first nodes, drawn at random; -1 (choose freely) where an instance has fewer."""
+    legal = problem.starts(x)
+    keys, nodes = torch.rand(legal.shape, device=legal.device).masked_fill(~legal, -1).topk(solutions, dim=1)
+    return torch.where(keys < 0, -1, nodes)[..., None]
+
+
+class Update:
+    """The step for one size and one bound on the number of steps of a rollout."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        policy: Any,
+        baseline: Baseline,
+        optimiser: torch.optim.Adam,
+        config: TrainConfig,
+        *,
+        size: int,
+        steps: int,
+        precision: str,
+        device: torch.device,
+        meter: Meter,
+        norm_average: Tensor,
+        compile: bool,
+        rng: Rng | None = None,
+    ):
+        self.problem, self.policy, self.baseline, self.optimiser = problem, policy, baseline, optimiser
+        self.config, self.size, self.steps, self.precision, self.device = config, size, steps, precision, device
+        self.meter, self.norm_average = meter, norm_average
+        self.rng = DeviceRng(device) if rng is None else rng
+        self.groups = [
+            group["params"] for group in optimiser.param_groups
+        ]  # the policy's, and a baseline's that learns
+        self.parameters = [p for group in self.groups for p in group]
+        # What a forward pass leaves in the modules: running statistics, a baseline's average.
+        self.buffers = [b for module in (policy, baseline) for b in module.buffers() if b.is_floating_point()]
+        self.batch = config.batch_of(size)
+        self.side = torch.cuda.Stream(device) if device.type == "cuda" else None
+        compiles = compile and policy.compiles
+        self.encode = compiled_encoder(policy, device) if compiles else policy.encode
+        self.advance = compiled(advance, device) if compiles else advance
+        self.cost = compiled(problem.cost, device) if compile else problem.cost
+
+    def __call__(self) -> None:
+        config, problem, policy = self.config, self.problem, self.policy
+        self.optimiser.zero_grad()
+        before = torch.cat([buffer.flatten() for buffer in self.buffers]) if self.buffers else None
+        x = problem.sample(self.rng, self.batch, self.size)
+        features = problem.features(x)
+        with autocast(self.device, self.precision):
+            with beside(self.device, self.side):
+                prepared = self.baseline.prepare(x, features)
+            cache = self.encode(features)
+            with torch.no_grad():
+                rolled = rollout(
+                    problem,
+                    policy,
+                    type(cache)(*(field.detach() for field in cache)),
+                    x,
+                    solutions=config.solutions,
+                    steps=self.steps,
+                    temperature=1.0,
+                    prefix=forced_starts(problem, x, config.solutions) if config.multistart else None,
+                    record=True,
+                    step=self.advance,
+                )
+                cost = self.cost(x, rolled.tour)
+            rejoin(self.device, self.side)
+            assert rolled.trajectory is not None
+            log_prob = policy.score(cache, rolled.trajectory).sum(-1)
+        value = self.baseline.value(prepared, cost)
+        if config.loss == "preference":
+            loss = preference_loss(cost, log_prob, config.preference_scale)
+        else:
+            loss = reinforce_loss(cost, value, log_prob)
+        learned = self.baseline.loss(prepared, cost)
+        (loss if learned is None else loss + learned).backward()
+        distributed.average_gradients(self.parameters)
+        # An instance cut short looks cheap and would be rewarded; neither it nor a wild step is applied.
+        unfinished = ~rolled.done.all() | value.isposinf().any()  # the rollout baseline's solutions, too
+        norms = torch.stack([nn.utils.clip_grad_norm_(group, config.gradient_norm) for group in self.groups])
+        norm, usual = norms[0], self.norm_average  # 0 until the first step
+        finite, bound = norms.isfinite().all(), config.explosion * usual
+        wild = ~finite | ((norm > bound) & (usual > 0))
+        cut, skip = distributed.average(torch.stack((unfinished, unfinished | wild)).float()) > 0
+        # An exploding step counts in the mean as far as it may go: should all be so large, they are soon usual.
+        moved = torch.where(usual > 0, usual.lerp(torch.minimum(norm, bound), 0.01), norm)
+        usual.copy_(torch.where(finite & ~cut, moved, usual))
+        self.optimiser.found_inf = skip.float()  # type: ignore[attr-defined]  # the fused kernel then changes nothing
+        self.optimiser.step()
+        distributed.average_buffers(policy)
+        if learned is not None:
+            distributed.average_buffers(self.baseline)
+        with torch.no_grad():
+            if before is not None:
+                undo(self.buffers, before, skip)
+            keep = (~skip).double()
+            change = (rolled.tour[..., 1:] != rolled.tour[..., :-1]).flatten(0, 1).any(0)
+            longest = (change * torch.arange(2, self.steps + 1, device=self.device)).amax()
+            self.meter.add(
+                cost=cost.mean().nan_to_num() * keep,
+                value=value.mean().nan_to_num(posinf=0) * keep,
+                gradient_norm=norm.nan_to_num(posinf=0) * keep,
+                skipped=skip,
+                unfinished=unfinished,
+                longest=longest,
+            )
+
+
+def truncated_greedy_costs(
+    problem: Problem, policy: Any, x: Any, steps: int, *, encode: Any = None, step: Any = advance
+) -> Tensor:
+    """Greedy costs [B, 1] within a fixed number of steps; infinite where a solution did not finish."""
+    with torch.no_grad():
+        cache = (policy.encode if encode is None else encode)(problem.features(x))
+        rolled = rollout(problem, policy, cache, x, steps=steps, step=step)
+        return torch.where(rolled.done, problem.cost(x, rolled.tour), torch.inf)

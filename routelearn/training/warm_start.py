@@ -1,0 +1,43 @@
+"""A run that starts from another model: what is taken from it, what is not, and how its card tells."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from routelearn.errors import InputError
+from routelearn.models import model_file
+from routelearn.training.config import TrainConfig
+
+
+def start_from(policy: Any, config: TrainConfig, path: Path) -> tuple[dict[str, Any], list[str | None]]:
+    """Take the parameters of the same name and shape. The other model's card, and what the user should hear of."""
+    model = model_file.load(path)
+    theirs, own = model.policy.state_dict(), policy.state_dict()
+    shared = {name: value for name, value in theirs.items() if name in own and own[name].shape == value.shape}
+    if len(shared) < len(own) // 2:
+        raise InputError(f"{path}: only {len(shared)} of {len(own)} parameters fit this policy; is its width the same?")
+    options = config.policy_options()
+    changed = {name: value for name, value in model.options.items() if name in options and options[name] != value}
+    if "heads" in changed:  # every head would be cut in pieces, though all shapes fit
+        raise InputError(f"{path}: has {changed['heads']} heads, not {options['heads']}; heads must be the same")
+    policy.load_state_dict({**own, **shared})
+    notes: list[str | None] = []
+    if changed:
+        told = ", ".join(f"{name} {value} (here {options[name]})" for name, value in changed.items())
+        notes.append(f"{path.name} was trained with {told}")
+    if fresh := [name for name in own if name not in shared]:
+        notes.append(f"not in {path.name}, so they start afresh: {', '.join(fresh)}")
+    if dropped := [name for name in theirs if name not in shared]:
+        notes.append(f"of {path.name} not taken: {', '.join(dropped)}")
+    return model.card, notes
+
+
+def ancestry(path: Path, card: dict[str, Any]) -> dict[str, Any]:
+    """What a model that starts from this one says of it: its name, and all that was spent on it."""
+    name = f"{path.resolve().parent.name}/{path.stem}" if path.stem in ("best", "last") else path.stem
+    return {
+        "warm_start": name,
+        "instances_before": card.get("instances", 0) + card.get("instances_before", 0),
+        "minutes_before": round(card.get("minutes", 0.0) + card.get("minutes_before", 0.0), 2),
+    }

@@ -23,6 +23,7 @@ SERVES_ALL = (
 # held to the rule that there are no circles.
 LAYERS = (
     {"errors"},
+    {"registry"},
     {"problems", "runtime"},
     {"policies"},
     {"decoding", "models"},
@@ -33,9 +34,10 @@ LAYERS = (
 )
 ONLY = {
     "errors": set(),
+    "registry": {"errors"},
     "runtime": {"errors", "runtime"},
-    "problems": {"errors", "problems"},
-    "policies": {"errors", "policies", "runtime"},
+    "problems": {"errors", "problems", "registry"},
+    "policies": {"errors", "policies", "registry", "runtime"},
 }
 
 SOURCES = sorted(ROOT.rglob("*.py"))

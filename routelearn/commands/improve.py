@@ -75,7 +75,8 @@ def said_limits(said: dict[str, Any], problem: str | None) -> dict[str, Any]:
     limits = said.get("limits")
     if not isinstance(limits, dict):
         return {}
-    known = None if problem not in PROBLEMS else template(PROBLEMS[problem])._fields
+    found = PROBLEMS.get(problem or "")
+    known = None if found is None else template(found)._fields
     return {
         name: limits[name]
         for name in ("capacity", "max_length", "min_prize")

@@ -6,16 +6,14 @@ from typing import Any
 
 from torch import nn
 
-from routelearn.errors import InputError
 from routelearn.policies.attention import AttentionPolicy
 from routelearn.policies.base import Shape
 from routelearn.policies.pointer import PointerPolicy
+from routelearn.registry import Registry
 
-POLICIES: dict[str, type[nn.Module]] = {"attention": AttentionPolicy, "pointer": PointerPolicy}
+POLICIES: Registry[type[nn.Module]] = Registry("policy", {"attention": AttentionPolicy, "pointer": PointerPolicy})
 
 
 def build(kind: str, shape: Shape, options: dict[str, Any]) -> Any:
     """A freshly initialised policy; an unknown kind raises and lists the choices."""
-    if kind not in POLICIES:
-        raise InputError(f"unknown policy {kind!r}; the choices are {', '.join(POLICIES)}")
-    return POLICIES[kind](shape, **options)
+    return POLICIES.find(kind)(shape, **options)

@@ -1,8 +1,7 @@
-"""The registry of problems: eight ids, one object each."""
+"""Problems by id: the paper's eight, one object each, and those of plugins."""
 
 from __future__ import annotations
 
-from routelearn.errors import InputError
 from routelearn.problems.base import Context, DeviceRng, NumpyRng, Problem, Rng
 from routelearn.problems.cvrp import CVRP
 from routelearn.problems.op import OP
@@ -10,18 +9,12 @@ from routelearn.problems.pctsp import PCTSP
 from routelearn.problems.sdvrp import SDVRP
 from routelearn.problems.spctsp import SPCTSP
 from routelearn.problems.tsp import TSP
+from routelearn.registry import Registry
 
-PROBLEMS: dict[str, Problem] = {
-    problem.name: problem
-    for problem in (TSP(), CVRP(), SDVRP(), OP("const"), OP("unif"), OP("dist"), PCTSP(), SPCTSP())
-}
+_OWN = (TSP(), CVRP(), SDVRP(), OP("const"), OP("unif"), OP("dist"), PCTSP(), SPCTSP())
 
-
-def get(name: str) -> Problem:
-    """The problem of that id; an unknown id raises and lists the choices."""
-    if name not in PROBLEMS:
-        raise InputError(f"unknown problem {name!r}; the choices are {', '.join(PROBLEMS)}")
-    return PROBLEMS[name]
+PROBLEMS: Registry[Problem] = Registry("problem", {problem.name: problem for problem in _OWN})
+get = PROBLEMS.find
 
 
 __all__ = ["PROBLEMS", "Context", "DeviceRng", "NumpyRng", "Problem", "Rng", "get"]

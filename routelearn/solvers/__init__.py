@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from routelearn.errors import InputError
-from routelearn.problems import PROBLEMS
+from routelearn import problems
+from routelearn.registry import Registry
 from routelearn.solvers.base import Solver
 
 # One method family or one foreign program a module, each with a tuple SOLVERS.
@@ -16,22 +16,15 @@ OWN = (
 ADAPTERS = ("pyvrp", "ortools", "cpsat", "scip", "gurobi", "elkai", "hygese", "lkh3", "concorde", "compass")
 MODULES = (*(f"own.{name}" for name in OWN), *(f"adapters.{name}" for name in ADAPTERS))
 
-SOLVERS: dict[str, Solver] = {
-    solver.name: solver for module in MODULES for solver in import_module(f"{__name__}.{module}").SOLVERS
-}
+_OWN = [solver for module in MODULES for solver in import_module(f"{__name__}.{module}").SOLVERS]
 
-
-def get(name: str) -> Solver:
-    """The solver of that name; an unknown name raises and lists the choices."""
-    if name not in SOLVERS:
-        raise InputError(f"unknown solver {name!r}; the choices are {', '.join(SOLVERS)}")
-    return SOLVERS[name]
+SOLVERS: Registry[Solver] = Registry("solver", {solver.name: solver for solver in _OWN})
+get = SOLVERS.find
 
 
 def for_problem(problem: str) -> list[Solver]:
     """The solvers of a problem id, in the order of the registry."""
-    if problem not in PROBLEMS:
-        raise InputError(f"unknown problem {problem!r}; the choices are {', '.join(PROBLEMS)}")
+    problems.get(problem)  # raises for an unknown one
     return [solver for solver in SOLVERS.values() if problem in solver.problems]
 
 

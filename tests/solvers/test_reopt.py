@@ -49,7 +49,9 @@ def test_only_online_solvers_are_asked_online():
 
 def test_the_public_view_alone_is_refused():
     x = sample("spctsp", 1, 5)
-    with pytest.raises(InputError, match=r"reopt-all decides while real prizes are revealed .*solvers\.own\.online\.run"):
+    with pytest.raises(
+        InputError, match=r"reopt-all decides while real prizes are revealed .*solvers\.own\.online\.run"
+    ):
         solvers.get("reopt-all").solve(SPCTSP, x.public(), seconds=1.0)
     SPCTSP.check(x, solvers.get("reopt-all").solve(SPCTSP, x, seconds=1.0))
 

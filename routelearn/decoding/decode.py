@@ -137,7 +137,7 @@ def beam_search(problem: Problem, policy: Any, cache: Any, x: Any, width: int) -
     for taken in range(problem.max_steps(x)):
         if taken >= nodes and bool(problem.done(x, live.state).all()):
             break
-        logits, carry = policy.step(cache, live.carry, live.last, look(problem, x, live.state))
+        logits, carry = policy.step(cache, live.carry, look(problem, x, live))
         log_prob = logits.log_softmax(-1)
         score, flat = (total[..., None] + log_prob).flatten(1).topk(width, 1)
         parent, action = flat // nodes, flat % nodes

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from routelearn.policies.base import Choice, Policy, Seen, Trajectory, map_seen
-from routelearn.policies.kernels.cpu.decoder import leaves_little, stepping
+from routelearn.policies.kernels.cpu.decoder import stepping
+from routelearn.policies.kernels.select import leaves_little
 from routelearn.problems.base import Problem
 
 
@@ -40,10 +41,11 @@ def begin(problem: Problem, policy: Policy, cache: Any, x: Any, solutions: int) 
     return Live(problem.initial(x, solutions), policy.begin(cache, solutions), last)
 
 
-def look(problem: Problem, x: Any, state: Any) -> Seen:
+def look(problem: Problem, x: Any, live: Live) -> Seen:
     """What the policy may see now."""
-    context = problem.context(x, state)
-    return Seen(context.nodes, context.scalars, problem.feasible(x, state), problem.step_features(x, state))
+    state = live.state
+    context, features = problem.context(x, state), problem.step_features(x, state)
+    return Seen(context.nodes, context.scalars, problem.feasible(x, state), features, live.last, x.public())
 
 
 def advance(
@@ -62,9 +64,9 @@ def advance(
     It takes the likeliest nodes at temperature 0, else draws; `forced` [B, S] gives the node where it is not -1.
     The look follows the choice so that a compiler can make one pass of moving on and looking.
     """
-    choice = policy.choose(cache, live.carry, live.last, seen, temperature, forced, keep)
-    state = problem.step(x, live.state, choice.nodes)
-    return Live(state, choice.carry, choice.nodes), choice, look(problem, x, state)
+    choice = policy.choose(cache, live.carry, seen, temperature, forced, keep)
+    live = Live(problem.step(x, live.state, choice.nodes), choice.carry, choice.nodes)
+    return live, choice, look(problem, x, live)
 
 
 Advance = Callable[..., tuple[Live, Choice, Seen]]
@@ -92,8 +94,8 @@ def rollout(
     given = 0 if prefix is None else prefix.shape[2]
     choices: list[Choice] = []
     record_seen: list[Seen] = []
-    with stepping(x.xy.device, leaves_little(cache, live.last)):
-        seen = look(problem, x, live.state)
+    with stepping(x.xy.device, leaves_little(policy, cache, live.last)):
+        seen = look(problem, x, live)
         for t in range(steps):
             if record:
                 record_seen.append(seen)

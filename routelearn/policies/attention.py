@@ -9,35 +9,39 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from routelearn.policies.base import Choice, Seen, Shape, Trajectory, choose_by_logits, leave_out_given, map_seen
-from routelearn.policies.kernels.cpu import decoder as cpu_kernels
-from routelearn.policies.kernels.cpu import score as cpu_score
-from routelearn.policies.kernels.gpu import decoder as decoder_kernels
-from routelearn.policies.layers import Encoder, initialise
+from routelearn.policies.base import (
+    Choice,
+    Seen,
+    Shape,
+    Trajectory,
+    choose_by_logits,
+    leave_out_given,
+    map_seen,
+    picked,
+)
+from routelearn.policies.kernels import select
+from routelearn.policies.kernels.cache import Cache
+from routelearn.policies.layers import AttentionLayer, Encoder, initialise
 
 ENCODED = 12_800  # nodes encoded at once on a CPU: memory of that size is used again, more is asked from the system
 
 
-class Cache(NamedTuple):
-    """What the decoder needs of an encoded instance. H heads of width d; D = H d."""
-
-    keys: Tensor  # [B, N, H, d] glimpse keys: a node's heads side by side, so that one read takes all of it
-    values: Tensor  # [B, N, H, d] glimpse values
-    pointer: Tensor  # [B, N, D] pointer keys with W^O folded in, scaled by 1 / sqrt(D)
-    tables: Tensor  # [B, K, N, D] every node through each context slot; slot 0 carries the graph embedding
-    empty: Tensor  # [B, K, D] the same for the learned placeholders
-    scalars: Tensor  # [C, D] projection of the context's scalars
-    step: Tensor  # [3, G, D] step features into glimpse keys, glimpse values, pointer keys (folded, scaled)
-
-
+@select.implemented_by_kernels(
+    begin="b601480d308b",
+    step="a0ec6889aa14",
+    logits="7b484010dd52",
+    query="02b0a2bdacb8",
+    glimpse_weights="6e9fdb484fa7",
+)
 class AttentionPolicy(nn.Module):
     compiles = True  # torch.compile can take its steps
+    layer = AttentionLayer  # what the encoder is made of; a subclass may name another
 
     def __init__(
         self,
@@ -52,7 +56,7 @@ class AttentionPolicy(nn.Module):
     ):
         super().__init__()
         self.shape, self.width, self.heads, self.clip = shape, width, heads, clip
-        self.encoder = Encoder(shape.feature_dims, width, heads, hidden, layers, norm, neighbours)
+        self.encoder = Encoder(shape.feature_dims, width, heads, hidden, layers, norm, neighbours, self.layer)
         self.key = nn.Linear(width, width, bias=False)
         self.value = nn.Linear(width, width, bias=False)
         self.pointer = nn.Linear(width, width, bias=False)
@@ -67,10 +71,10 @@ class AttentionPolicy(nn.Module):
 
     def encode(self, features: tuple[Tensor, ...], adjacent: Tensor | None = None) -> Cache:
         batch, nodes = features[0].shape[0], sum(group.shape[1] for group in features)
+        many = features[0].device.type == "cpu" and batch * nodes > ENCODED and not torch.compiler.is_compiling()
         plain = adjacent is None and not self.training and not torch.is_grad_enabled()
-        if plain and features[0].device.type == "cpu" and batch * nodes > ENCODED and not torch.compiler.is_compiling():
-            most = max(1, ENCODED // nodes)
-            groups = zip(*(group.split(most) for group in features), strict=True)
+        if many and plain and type(self).prepare is AttentionPolicy.prepare:
+            groups = zip(*(group.split(max(1, ENCODED // nodes)) for group in features), strict=True)
             parts = [self.prepare(self.encoder(group)) for group in groups]
             by_instance = [torch.cat(fields) for fields in zip(*(part[:5] for part in parts), strict=True)]
             return Cache(*by_instance + list(parts[0][5:]))
@@ -78,6 +82,8 @@ class AttentionPolicy(nn.Module):
 
     def encode_by(self, compiled: Callable[..., Any]) -> Callable[..., Cache]:
         """`encode` with its parts compiled one by one: the layers' part, the largest, is the same for every problem."""
+        if type(self).encode is not AttentionPolicy.encode or type(self.encoder).forward is not Encoder.forward:
+            return compiled(self.encode)
         project, attend, prepare = map(compiled, (self.encoder.project, self.encoder.attend, self.prepare))
         return lambda features, adjacent=None: prepare(attend(*project(features, adjacent)))
 
@@ -116,36 +122,28 @@ class AttentionPolicy(nn.Module):
     # ------------------------------------------------------------------------------------------- decode
 
     def begin(self, cache: Cache, solutions: int) -> tuple[Tensor, ...]:
-        return (decoder_kernels.begin(cache, solutions),) if decoder_kernels.present(cache) else ()
+        kernels = select.decoder(self, cache, cache[0].shape[0] * solutions)
+        if kernels is None:
+            select.tell_why_not(self, cache)
+        return () if kernels is None else kernels.begin(cache, solutions)
 
-    def step(
-        self, cache: Cache, carry: tuple[Tensor, ...], last: Tensor, seen: Seen
-    ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        if decoder_kernels.usable(cache, seen):
-            return decoder_kernels.logits(cache, seen, self.clip), carry
-        if cpu_kernels.usable(cache, seen.nodes.shape[:2].numel()):
-            return cpu_kernels.logits(cache, self.clip, seen), carry
-        return self.logits(cache, seen), carry
+    def step(self, cache: Cache, carry: tuple[Tensor, ...], seen: Seen) -> tuple[Tensor, tuple[Tensor, ...]]:
+        kernels = select.decoder(self, cache, seen.nodes.shape[:2].numel())
+        return self.logits(cache, seen) if kernels is None else kernels.logits(cache, self.clip, seen), carry
 
     def choose(
         self,
         cache: Cache,
         carry: tuple[Tensor, ...],
-        last: Tensor,
         seen: Seen,
         temperature: float,
         forced: Tensor | None = None,
         keep: bool = False,
     ) -> Choice:
-        if decoder_kernels.usable(cache, seen):
-            (seeds,) = carry
-            nodes, log_prob, seeds, kept = decoder_kernels.choose(
-                cache, seen, seeds, self.clip, temperature, forced, keep
-            )
-            return Choice(nodes, log_prob, (seeds,), kept)
-        if cpu_kernels.usable(cache, seen.nodes.shape[:2].numel()):
-            return Choice(*cpu_kernels.choose(cache, self.clip, seen, temperature, forced), carry)
-        return choose_by_logits(self, cache, carry, last, seen, temperature, forced)
+        kernels = select.decoder(self, cache, seen.nodes.shape[:2].numel())
+        if kernels is None:
+            return choose_by_logits(self, cache, carry, seen, temperature, forced)
+        return kernels.choose(cache, self.clip, carry, seen, temperature, forced, keep)
 
     def query(self, cache: Cache, nodes: Tensor, scalars: Tensor) -> Tensor:
         """The context's query (eq. 4 and 5), [B, Q, D], already scaled: a sum of gathered rows."""
@@ -170,7 +168,7 @@ class AttentionPolicy(nn.Module):
             if queries > 32 and q.is_cuda:
                 heads = F.scaled_dot_product_attention(q, keys, values, attn_mask=feasible, scale=1.0)
             else:
-                heads = self._weights(q @ keys.transpose(-1, -2), feasible, cache) @ values
+                heads = self.glimpse_weights(q @ keys.transpose(-1, -2), feasible, cache) @ values
             glimpse = heads.transpose(1, 2).reshape(batch, queries, self.width)
             compatibility = glimpse @ cache.pointer.transpose(1, 2)
         else:
@@ -179,7 +177,7 @@ class AttentionPolicy(nn.Module):
             into_keys, into_values = cache.step[:2].unflatten(-1, (self.heads, per_head))
             along = torch.einsum("bhqd,ghd->bhqg", q, into_keys)
             scores = q @ keys.transpose(-1, -2) + torch.einsum("bhqg,bqng->bhqn", along, extra)
-            weights = self._weights(scores, feasible, cache)
+            weights = self.glimpse_weights(scores, feasible, cache)
             heads = weights @ values
             moved = torch.einsum("bhqn,bqng->bhqg", weights, extra)
             heads = heads + torch.einsum("bhqg,ghd->bhqd", moved, into_values)
@@ -192,7 +190,7 @@ class AttentionPolicy(nn.Module):
         return (self.clip * torch.tanh(compatibility)).masked_fill(~seen.feasible, -math.inf)
 
     @staticmethod
-    def _weights(scores: Tensor, feasible: Tensor, cache: Cache) -> Tensor:
+    def glimpse_weights(scores: Tensor, feasible: Tensor, cache: Cache) -> Tensor:
         """Eq. 12 over the feasible nodes; the softmax itself at least in float32."""
         wide = scores if scores.dtype == torch.float64 else scores.float()
         return wide.masked_fill(~feasible, -math.inf).softmax(-1).to(cache.values.dtype)
@@ -201,18 +199,17 @@ class AttentionPolicy(nn.Module):
 
     def score(self, cache: Cache, trajectory: Trajectory) -> Tensor:
         """Teacher-forced: given the record, every step is independent of the others."""
+        kernels = select.scorer(self, cache, trajectory.seen.feasible.numel())
+        if kernels is None:
+            log_prob = picked(self.recorded_logits(cache, trajectory), trajectory.actions)
+            return leave_out_given(log_prob, trajectory.given)
         seen = map_seen(lambda field: field.flatten(1, 2), trajectory.seen)
-        chosen = trajectory.actions.flatten(1, 2)
-        if decoder_kernels.usable(cache, seen):
-            kept = tuple(part.flatten(1, 2) for part in trajectory.kept)
-            picked = decoder_kernels.score(cache, seen, chosen, self.clip, kept)
-        elif cpu_score.usable(cache, seen):
-            picked = cpu_score.score(cache, seen, chosen, self.clip)
-        else:
-            picked = self._picked(cache, seen, chosen)
-        return leave_out_given(picked.view(trajectory.actions.shape), trajectory.given)
+        kept = tuple(part.flatten(1, 2) for part in trajectory.kept)
+        log_prob = kernels.score(cache, self.clip, seen, trajectory.actions.flatten(1, 2), kept)
+        return leave_out_given(log_prob.view(trajectory.actions.shape), trajectory.given)
 
-    def _picked(self, cache: Cache, seen: Seen, chosen: Tensor) -> Tensor:
-        """Log-probability [B, Q] of the chosen nodes."""
-        logits = self.logits(cache, seen)
-        return logits.gather(-1, chosen[..., None])[..., 0] - logits.logsumexp(-1)
+    def recorded_logits(self, cache: Cache, trajectory: Trajectory) -> Tensor:
+        """[B, S, T, N]: the steps of all solutions are so many queries of their instance."""
+        seen = map_seen(lambda field: field.flatten(1, 2), trajectory.seen)
+        logits, _ = self.step(cache, (), seen)
+        return logits.unflatten(1, trajectory.actions.shape[1:])

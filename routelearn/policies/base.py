@@ -13,18 +13,24 @@ from torch import Tensor
 
 
 class Seen(NamedTuple):
-    """All that a policy may see of a partial solution at one step; in a record, T follows S."""
+    """All that a policy may see of a partial solution at one step; in a record, T follows S.
+
+    The instance is there for policies that look beyond their cache, for example at the legs from the last node.
+    """
 
     nodes: Tensor  # [B, S, K] long, -1 = placeholder
     scalars: Tensor  # [B, S, C]
     feasible: Tensor  # [B, S, N] bool
     step_features: Tensor | None  # [B, S, N, G]
+    last: Tensor  # [B, S] long: the node chosen before, -1 at the first step
+    instance: Any  # the problem's instances as anyone may see them (`public()`), B of them; never per step
 
 
 def map_seen(fn: Callable[..., Tensor], *records: Seen) -> Seen:
-    """Apply `fn` to each field of one or several records; a field that is None stays None."""
-    fields = (None if parts[0] is None else fn(*parts) for parts in zip(*records, strict=True))
-    return Seen(*fields)  # type: ignore[arg-type]
+    """Apply `fn` to each tensor of one or several records of the same instances; what is None stays None."""
+    *tensors, (instance, *_) = zip(*records, strict=True)
+    fields = (None if parts[0] is None else fn(*parts) for parts in tensors)
+    return Seen(*fields, instance=instance)  # type: ignore[arg-type, misc]
 
 
 class Trajectory(NamedTuple):
@@ -67,18 +73,14 @@ class Policy(Protocol):
         """What the policy itself carries from step to step; each tensor [B, S, ...]."""
         ...
 
-    def step(self, cache: Any, carry: tuple[Tensor, ...], last: Tensor, seen: Seen) -> tuple[Tensor, Any]:
-        """Logits [B, S, N] (float32, -inf where not feasible) of the next node, and the new carry.
-
-        `last` [B, S] is the node chosen before, -1 at the first step.
-        """
+    def step(self, cache: Any, carry: tuple[Tensor, ...], seen: Seen) -> tuple[Tensor, Any]:
+        """Logits [B, S, N] (float32, -inf where not feasible) of the next node, and the new carry."""
         ...
 
     def choose(
         self,
         cache: Any,
         carry: tuple[Tensor, ...],
-        last: Tensor,
         seen: Seen,
         temperature: float,
         forced: Tensor | None,
@@ -94,6 +96,10 @@ class Policy(Protocol):
         """Log-probability [B, S, T] of every step, all at once, with gradients; 0 for steps that were given."""
         ...
 
+    def recorded_logits(self, cache: Any, trajectory: Trajectory) -> Tensor:
+        """The logits [B, S, T, N] of every step, all at once, with gradients: for losses that ask for entropies."""
+        ...
+
 
 def likeliest(logits: Tensor) -> Tensor:
     return logits.argmax(-1)
@@ -105,21 +111,32 @@ def drawn(logits: Tensor, temperature: float = 1.0) -> Tensor:
     return (scaled - torch.empty_like(logits).exponential_().log()).argmax(-1)
 
 
+def picked(logits: Tensor, nodes: Tensor) -> Tensor:
+    """Log-probabilities [...] of the nodes [...] under logits [..., N]."""
+    return logits.gather(-1, nodes[..., None])[..., 0] - logits.logsumexp(-1)
+
+
+def entropies(logits: Tensor) -> Tensor:
+    """The entropy [...] of each choice among the feasible nodes of logits [..., N]; exactly 0 where there is one."""
+    log_prob = logits.log_softmax(-1)
+    known = torch.where(logits.isneginf(), 0.0, log_prob)  # 0 log 0 = 0, and no gradient of infinity
+    return -(known.exp() * known).sum(-1)
+
+
 def choose_by_logits(
     policy: Policy,
     cache: Any,
     carry: tuple[Tensor, ...],
-    last: Tensor,
     seen: Seen,
     temperature: float,
     forced: Tensor | None,
 ) -> Choice:
     """`choose` for any policy, from the logits of its `step`; log-probabilities are those at temperature 1."""
-    logits, carry = policy.step(cache, carry, last, seen)
+    logits, carry = policy.step(cache, carry, seen)
     nodes = drawn(logits, temperature) if temperature > 0 else likeliest(logits)
     if forced is not None:
         nodes = torch.where(forced < 0, nodes, forced)
-    log_prob = logits.gather(-1, nodes[..., None])[..., 0] - logits.logsumexp(-1)
+    log_prob = picked(logits, nodes)
     return Choice(nodes, log_prob if forced is None else torch.where(forced < 0, log_prob, 0.0), carry)
 
 

@@ -9,11 +9,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from routelearn.errors import InputError
-from routelearn.policies.kernels.cpu import encoder as cpu_encoder
-from routelearn.policies.kernels.cpu import inference as cpu_inference
-from routelearn.policies.kernels.gpu import encoder as encoder_kernels
+from routelearn.policies.kernels import select
+from routelearn.policies.kernels.select import implemented_by_kernels
 
 
+@implemented_by_kernels(forward="d14fd42f603d")
 class BatchNorm(nn.BatchNorm1d):
     """Eq. 16: statistics over all nodes of all instances."""
 
@@ -21,6 +21,7 @@ class BatchNorm(nn.BatchNorm1d):
         return super().forward(h.flatten(0, 1)).view(h.shape)
 
 
+@implemented_by_kernels(forward="5576e242d3f7")
 class InstanceNorm(nn.Module):
     """Statistics per instance over its nodes: the same at every size, in training and evaluation alike."""
 
@@ -44,6 +45,7 @@ def make_norm(name: str, width: int) -> nn.Module:
     return NORMS[name](width)
 
 
+@implemented_by_kernels(forward="9b000e2e13df", attend="4163e46c8663", feed_forward="3a510ff4ea40")
 class AttentionLayer(nn.Module):
     """Multi-head attention and a feed-forward sublayer, each with a skip connection and normalisation.
 
@@ -63,23 +65,17 @@ class AttentionLayer(nn.Module):
 
     def forward(self, h: Tensor, adjacent: Tensor | None = None) -> Tensor:
         """h [B, N, D]; adjacent [B, 1, N, N] bool limits who may send to whom (eq. 11)."""
-        if adjacent is None and cpu_encoder.usable(h, self):
-            return cpu_encoder.layer_forward(self, h)
-        if adjacent is None and cpu_inference.usable(h, self):
-            return cpu_inference.layer_forward(self, h)
-        batch, nodes, width = h.shape
-        qkv = self.qkv(h)
-        if adjacent is None and encoder_kernels.attends(qkv, self.heads):
-            mixed = encoder_kernels.self_attention(qkv, self.heads)
-        else:
-            q, k, v = qkv.view(batch, nodes, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
-            mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=adjacent).transpose(1, 2).flatten(2)
-        h = self.norm_attention(h + self.out(mixed))
-        if encoder_kernels.expands(h, self.expand.weight):
-            wide = encoder_kernels.expanded(h, self.expand)
-        else:
-            wide = F.relu(self.expand(h), inplace=True)
-        return self.norm_feed_forward(h + self.contract(wide))
+        h = self.norm_attention(h + self.out(self.attend(self.qkv(h), adjacent)))
+        return self.norm_feed_forward(h + self.feed_forward(h))
+
+    def attend(self, qkv: Tensor, adjacent: Tensor | None = None) -> Tensor:
+        """What the nodes hear from each other, [B, N, D], from queries, keys and values side by side [B, N, 3 D]."""
+        batch, nodes, columns = qkv.shape
+        q, k, v = qkv.view(batch, nodes, 3, self.heads, columns // (3 * self.heads)).permute(2, 0, 3, 1, 4)
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=adjacent).transpose(1, 2).flatten(2)
+
+    def feed_forward(self, h: Tensor) -> Tensor:
+        return self.contract(F.relu(self.expand(h), inplace=True))
 
 
 class Encoder(nn.Module):
@@ -94,12 +90,13 @@ class Encoder(nn.Module):
         layers: int,
         norm: str,
         neighbours: int = 0,
+        layer: type[AttentionLayer] = AttentionLayer,
     ):
         super().__init__()
         if width % heads:
             raise InputError(f"width {width} is not a multiple of {heads} heads")
         self.embed = nn.ModuleList(nn.Linear(columns, width) for columns in feature_dims)
-        self.layers = nn.ModuleList(AttentionLayer(width, heads, hidden, norm) for _ in range(layers))
+        self.layers = nn.ModuleList(layer(width, heads, hidden, norm) for _ in range(layers))
         self.neighbours = neighbours
 
     def forward(self, features: tuple[Tensor, ...], adjacent: Tensor | None = None) -> Tensor:
@@ -119,7 +116,7 @@ class Encoder(nn.Module):
     def attend(self, h: Tensor, mask: Tensor | None) -> Tensor:
         """The layers alone: the same for every problem."""
         for layer in self.layers:
-            h = layer(h, mask)
+            h = select.run_layer(layer, h, mask)
         return h
 
 

@@ -6,11 +6,10 @@ import math
 from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from routelearn.errors import InputError
-from routelearn.policies.base import Choice, Seen, Shape, Trajectory, choose_by_logits, leave_out_given
+from routelearn.policies.base import Choice, Seen, Shape, Trajectory, choose_by_logits, leave_out_given, picked
 from routelearn.policies.layers import initialise
 
 
@@ -59,11 +58,9 @@ class PointerPolicy(nn.Module):
             state[:, None].expand(batch, solutions, width).contiguous() for state in (cache.hidden, cache.cell)
         )
 
-    def step(
-        self, cache: Cache, carry: tuple[Tensor, ...], last: Tensor, seen: Seen
-    ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        batch, solutions = last.shape
-        read = self._inputs(cache, last)
+    def step(self, cache: Cache, carry: tuple[Tensor, ...], seen: Seen) -> tuple[Tensor, tuple[Tensor, ...]]:
+        batch, solutions = seen.last.shape
+        read = self._inputs(cache, seen.last)
         state = tuple(part.reshape(1, batch * solutions, self.width) for part in carry)
         output, new = self.decoder(read.reshape(batch * solutions, 1, self.width), state)
         logits = self._point(cache, output.view(batch, solutions, self.width), seen.feasible)
@@ -73,25 +70,25 @@ class PointerPolicy(nn.Module):
         self,
         cache: Cache,
         carry: tuple[Tensor, ...],
-        last: Tensor,
         seen: Seen,
         temperature: float,
         forced: Tensor | None = None,
         keep: bool = False,
     ) -> Choice:
-        return choose_by_logits(self, cache, carry, last, seen, temperature, forced)
+        return choose_by_logits(self, cache, carry, seen, temperature, forced)
 
     def score(self, cache: Cache, trajectory: Trajectory) -> Tensor:
-        """The decoder reads only the chosen nodes, so one LSTM pass over the record scores every step."""
+        return leave_out_given(picked(self.recorded_logits(cache, trajectory), trajectory.actions), trajectory.given)
+
+    def recorded_logits(self, cache: Cache, trajectory: Trajectory) -> Tensor:
+        """The decoder reads only the chosen nodes, so one LSTM pass over the record gives every step's logits."""
         batch, solutions, steps = trajectory.actions.shape
-        last = F.pad(trajectory.actions[:, :, :-1], (1, 0), value=-1)
-        read = self._inputs(cache, last.flatten(1)).view(batch * solutions, steps, self.width)
+        read = self._inputs(cache, trajectory.seen.last.flatten(1)).view(batch * solutions, steps, self.width)
         state = tuple(part.reshape(1, batch * solutions, self.width) for part in self.begin(cache, solutions))
         output, _ = self.decoder(read, state)
         queries = output.reshape(batch, solutions * steps, self.width)
         logits = self._point(cache, queries, trajectory.seen.feasible.flatten(1, 2))
-        picked = logits.gather(-1, trajectory.actions.flatten(1, 2)[..., None])[..., 0] - logits.logsumexp(-1)
-        return leave_out_given(picked.view(trajectory.actions.shape), trajectory.given)
+        return logits.unflatten(1, (solutions, steps))
 
     def _inputs(self, cache: Cache, last: Tensor) -> Tensor:
         """What the decoder LSTM reads after `last` [B, Q]: that node's embedding, or the learned start."""

@@ -39,8 +39,9 @@ def _options() -> dict[str, Any]:
 
 
 def compiled_encoder(policy: Any, device: torch.device) -> Callable[..., Any]:
-    """A policy's `encode`, compiled in the parts that it names."""
-    return policy.encode_by(functools.partial(compiled, device=device))
+    """A policy's `encode`, compiled, in parts if the policy names them (`encode_by`)."""
+    make = functools.partial(compiled, device=device)
+    return policy.encode_by(make) if hasattr(policy, "encode_by") else make(policy.encode)
 
 
 @functools.cache

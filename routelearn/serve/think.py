@@ -39,7 +39,7 @@ def think(
     torch.manual_seed(fields["seed"])
     cache = policy.encode(problem.features(x))
     live = begin(problem, policy, cache, x, 1)
-    ahead = look(problem, x, live.state)
+    ahead = look(problem, x, live)
     steps: list[dict[str, Any]] = []
     travelled = 0.0
     chosen: list[int] = []
@@ -47,7 +47,7 @@ def think(
         if stop is not None and stop.is_set():
             raise Refused(499, "the client went away")
         before, seen = live, ahead
-        logits, _ = policy.step(cache, before.carry, before.last, seen)
+        logits, _ = policy.step(cache, before.carry, seen)
         live, choice, ahead = advance(problem, policy, cache, x, before, seen, 1.0 if fields["sample"] else 0.0)
         node = int(choice.nodes)
         told = problem.explain(x, before.state, units) if isinstance(problem, Explains) else Explanation({}, {})

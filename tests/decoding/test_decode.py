@@ -26,6 +26,7 @@ from routelearn.decoding.rollout import advance, rollout
 from routelearn.errors import InputError
 from routelearn.policies.attention import AttentionPolicy
 from routelearn.policies.base import shape_of
+from routelearn.policies.kernels.select import backend
 from routelearn.problems import PROBLEMS, NumpyRng, get
 from routelearn.problems.base import distance_matrix, to_single
 from routelearn.problems.contract.host_sync import no_host_sync
@@ -485,9 +486,10 @@ def test_a_beam_finds_likelier_tours_than_greedy():
 
 
 @pytest.fixture
-def _as_on_a_device(monkeypatch):
-    """The step that a GPU would take, though it runs here."""
-    monkeypatch.setattr("routelearn.policies.kernels.cpu.decoder.usable", lambda cache, seen: False)
+def _as_on_a_device():
+    """The step without what is for CPUs only."""
+    with backend("reference"):
+        yield
 
 
 @pytest.mark.usefixtures("_as_on_a_device")

@@ -10,6 +10,7 @@ import torch
 from routelearn.decoding.rollout import advance, begin, finish, look, rollout
 from routelearn.policies.attention import AttentionPolicy
 from routelearn.policies.base import drawn, likeliest, shape_of
+from routelearn.policies.kernels.select import backend
 from routelearn.problems import PROBLEMS, NumpyRng, get
 from routelearn.problems.base import to_single
 from routelearn.problems.contract.host_sync import no_host_sync
@@ -252,14 +253,11 @@ def test_whole_tours_are_sampled_as_often_as_their_probability_says():
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_the_loop_never_waits_for_the_host(name, monkeypatch):
-    monkeypatch.setattr(
-        "routelearn.policies.kernels.cpu.decoder.usable", lambda cache, seen: False
-    )  # it is for CPUs only
+def test_the_loop_never_waits_for_the_host(name):
     problem, policy, x, cache = prepared(name)
     steps = problem.max_steps(x)
     prefix = torch.full((BATCH, 2, 1), -1)
-    with no_host_sync():
+    with backend("reference"), no_host_sync():  # the kernels here are for CPUs only
         cache = policy.encode(problem.features(x))
         rolled = rollout(
             problem, policy, cache, x, solutions=2, steps=steps, temperature=1.0, prefix=prefix, record=True
@@ -292,5 +290,5 @@ def test_a_step_changes_nothing_it_was_given():
     problem, policy, x, cache = prepared("sdvrp")
     live = begin(problem, policy, cache, x, 2)
     before = [field.clone() for field in (*live.state, live.last)]
-    advance(problem, policy, cache, x, live, look(problem, x, live.state))
+    advance(problem, policy, cache, x, live, look(problem, x, live))
     assert all(torch.equal(old, new) for old, new in zip(before, (*live.state, live.last), strict=True))

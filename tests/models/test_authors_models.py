@@ -11,7 +11,7 @@ import torch
 
 from routelearn.data.generate import generate
 from routelearn.decoding.decode import decode
-from routelearn.decoding.rollout import begin, look
+from routelearn.decoding.rollout import Live, begin, look
 from routelearn.errors import InputError
 from routelearn.models.import_authors import import_checkpoint
 from routelearn.problems import PROBLEMS, NumpyRng, get
@@ -173,7 +173,7 @@ def their_first_logits(w, problem, x, layers):
         h = norm(total, f"{layer}.1.normalizer")
         inner = (h @ w[f"{layer}.2.module.0.weight"].T + w[f"{layer}.2.module.0.bias"]).relu()
         h = norm(h + inner @ w[f"{layer}.2.module.2.weight"].T + w[f"{layer}.2.module.2.bias"], f"{layer}.3.normalizer")
-    seen = look(problem, x, problem.initial(x, 1))
+    seen = look(problem, x, Live(problem.initial(x, 1), (), torch.full((x.xy.shape[0], 1), -1)))
     keys, values, pointers = (h @ w["project_node_embeddings.weight"].T).chunk(3, -1)
     if problem.step_dim:
         more = (seen.step_features[:, 0] @ w["project_node_step.weight"].T).chunk(3, -1)
@@ -208,7 +208,7 @@ def test_a_checkpoint_is_imported_weight_for_weight(problem, layers, prefix, tmp
     x, policy = problem.sample(NumpyRng(4), 5, 7), model.policy.double()
     cache = policy.encode(problem.features(x))
     live = begin(problem, policy, cache, x, 1)
-    ours, _ = policy.step(cache, live.carry, live.last, look(problem, x, live.state))
+    ours, _ = policy.step(cache, live.carry, look(problem, x, live))
     exact = {name: tensor.double() for name, tensor in weights.items()}
     torch.testing.assert_close(ours[:, 0], their_first_logits(exact, problem, x, layers), rtol=0, atol=1e-9)
 

@@ -12,7 +12,7 @@ from routelearn import policies, problems
 from routelearn.decoding import decode as decoding
 from routelearn.decoding.decode import decode
 from routelearn.decoding.rollout import advance, begin, finish, look, rollout
-from routelearn.policies.base import Seen, shape_of
+from routelearn.policies.base import map_seen, shape_of
 from routelearn.policies.kernels.cpu import decoder as cpu_kernels
 from routelearn.problems import PROBLEMS, DeviceRng
 
@@ -57,9 +57,7 @@ def walk(problem, policy, x, solutions, steps=None):
         record=True,
     )
     seen = rolled.trajectory.seen
-    return cache, [
-        Seen(*(None if field is None else field[:, :, t] for field in seen)) for t in range(rolled.tour.shape[2])
-    ]
+    return cache, [map_seen(lambda field: field[:, :, t], seen) for t in range(rolled.tour.shape[2])]  # noqa: B023
 
 
 # ------------------------------------------------------------------------------------------------ one step
@@ -107,7 +105,7 @@ def test_the_likeliest_node_is_chosen_with_its_log_probability(name):
     cache, steps = walk(problem, policy, x, 3)
     for seen in steps:
         likely = policy.logits(cache, seen).log_softmax(-1)
-        nodes, log_prob = cpu_kernels.choose(cache, policy.clip, seen, 0.0, None)
+        nodes, log_prob, *_ = cpu_kernels.choose(cache, policy.clip, (), seen, 0.0, None)
         torch.testing.assert_close(log_prob, likely.max(-1).values, atol=2e-5, rtol=0)
         torch.testing.assert_close(likely.gather(-1, nodes[..., None])[..., 0], log_prob, atol=2e-5, rtol=0)
 
@@ -117,8 +115,8 @@ def test_the_first_of_equals_is_chosen():
     problem, policy, x = prepared("tsp", 1, 6)
     x.xy[:] = 0.5
     cache = policy.encode(problem.features(x))
-    seen = look(problem, x, begin(problem, policy, cache, x, 2).state)
-    assert cpu_kernels.choose(cache, policy.clip, seen, 0.0, None)[0].tolist() == [[0, 0]]
+    seen = look(problem, x, begin(problem, policy, cache, x, 2))
+    assert cpu_kernels.choose(cache, policy.clip, (), seen, 0.0, None)[0].tolist() == [[0, 0]]
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.5, 3.0])
@@ -131,9 +129,9 @@ def test_draws_are_as_frequent_as_their_probability(temperature):
     cache = policy.encode(problem.features(x))
     start = torch.tensor([[[4, 0, 7]]]).expand(1, 20_000, 3)
     live = rollout(problem, policy, cache, x, solutions=20_000, steps=3, prefix=start).live
-    seen = look(problem, x, live.state)
+    seen = look(problem, x, live)
     torch.manual_seed(3)
-    nodes, log_prob = cpu_kernels.choose(cache, policy.clip, seen, temperature, None)
+    nodes, log_prob, *_ = cpu_kernels.choose(cache, policy.clip, (), seen, temperature, None)
     logits = policy.logits(cache, seen)[0, 0]
     expected = 20_000 * (logits / temperature).softmax(-1)
     counts = nodes[0].bincount(minlength=10)
@@ -147,11 +145,11 @@ def test_draws_are_as_frequent_as_their_probability(temperature):
 def test_a_given_node_stands_and_the_others_are_chosen():
     problem, policy, x = prepared("cvrp", 4, 8)
     cache = policy.encode(problem.features(x))
-    seen = look(problem, x, begin(problem, policy, cache, x, 3).state)
-    free = cpu_kernels.choose(cache, policy.clip, seen, 0.0, None)
+    seen = look(problem, x, begin(problem, policy, cache, x, 3))
+    free = cpu_kernels.choose(cache, policy.clip, (), seen, 0.0, None)
     forced = torch.full((4, 6), -1)[:, ::2]  # not contiguous
     forced[:, 1] = torch.tensor([3, 1, 8, 5])
-    nodes, log_prob = cpu_kernels.choose(cache, policy.clip, seen, 0.0, forced)
+    nodes, log_prob, *_ = cpu_kernels.choose(cache, policy.clip, (), seen, 0.0, forced)
     assert nodes[:, 1].tolist() == [3, 1, 8, 5]
     assert (log_prob[:, 1] == 0).all()
     assert torch.equal(nodes[:, ::2], free[0][:, ::2])
@@ -168,7 +166,7 @@ def test_a_share_for_each_processor_gives_what_one_gives():
         for count in (1, 3):
             with processors(count):
                 torch.manual_seed(1)
-                answers.append(cpu_kernels.choose(cache, policy.clip, seen, 0.7, None))
+                answers.append(cpu_kernels.choose(cache, policy.clip, (), seen, 0.7, None))
         assert torch.equal(answers[0][0], answers[1][0])
         assert torch.equal(answers[0][1], answers[1][1])
 
@@ -299,7 +297,7 @@ def test_the_layout_goes_when_the_cache_goes():
     before = len(cpu_kernels._kept)
     with torch.no_grad():
         cache = policy.encode(problem.features(x))
-        cpu_kernels.choose(cache, 10.0, look(problem, x, begin(problem, policy, cache, x, 1).state), 0.0, None)
+        cpu_kernels.choose(cache, 10.0, (), look(problem, x, begin(problem, policy, cache, x, 1)), 0.0, None)
         assert len(cpu_kernels._kept) == before + 1
         del cache
     assert len(cpu_kernels._kept) == before

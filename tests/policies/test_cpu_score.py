@@ -90,7 +90,7 @@ def test_more_context_and_step_features_than_any_problem_has():
     feasible[..., 4] = True
     seen = Seen(
         torch.randint(-1, nodes, (batch, 1, queries, slots)), torch.randn(batch, 1, queries, measures), feasible,
-        torch.randn(batch, 1, queries, nodes, groups),
+        torch.randn(batch, 1, queries, nodes, groups), torch.zeros(batch, 1, queries, dtype=torch.long), None,
     )  # fmt: skip
     trajectory = Trajectory(torch.full((batch, 1, queries), 4), seen)
     found = gradients(policy, cache, trajectory, torch.float32)
@@ -129,13 +129,13 @@ def test_bits_do_not_depend_on_the_number_of_threads():
 
 def test_other_cases_take_the_generic_way(monkeypatch):
     _, cache, trajectory = recorded("tsp", 6, 1)
-    seen = Seen(*(field if field is None else field.flatten(1, 2) for field in trajectory.seen))
-    assert cpu_score.usable(cache, seen)
+    pairs = trajectory.seen.feasible.numel()
+    assert cpu_score.usable(cache, pairs)
     with torch.no_grad():
-        assert not cpu_score.usable(cache, seen)
+        assert not cpu_score.usable(cache, pairs)
     with torch.autocast("cpu", torch.bfloat16):
-        assert not cpu_score.usable(cache, seen)
-    assert not cpu_score.usable(Cache(*(field.double() for field in cache)), seen)
-    assert not cpu_score.usable(cache._replace(keys=cache.keys.unflatten(3, (2, 8)).flatten(2, 3)), seen)
-    monkeypatch.setattr(cpu_score, "WORTH", seen.feasible.numel() + 1)
-    assert not cpu_score.usable(cache, seen)
+        assert not cpu_score.usable(cache, pairs)
+    assert not cpu_score.usable(Cache(*(field.double() for field in cache)), pairs)
+    assert not cpu_score.usable(cache._replace(keys=cache.keys.unflatten(3, (2, 8)).flatten(2, 3)), pairs)
+    monkeypatch.setattr(cpu_score, "WORTH", pairs + 1)
+    assert not cpu_score.usable(cache, pairs)

@@ -6,37 +6,25 @@ its own: this file, called as a script, prints how far the two are apart.
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import json
 import os
 import subprocess
 import sys
-from unittest import mock
 
 import pytest
 import torch
 
 from routelearn.decoding.rollout import begin, look, rollout
 from routelearn.policies.attention import AttentionPolicy
-from routelearn.policies.base import Seen, shape_of
+from routelearn.policies.base import map_seen, shape_of
 from routelearn.policies.kernels.gpu import decoder as decoder_kernels
 from routelearn.policies.kernels.gpu import encoder as encoder_kernels
+from routelearn.policies.kernels.select import backend
 from routelearn.problems import DeviceRng, get
 
 CASES = [("tsp", 12), ("tsp", 17), ("cvrp", 9), ("sdvrp", 9), ("sdvrp", 15), ("pctsp", 15)]  # 16 is where a block ends
 MEASURES = ("score", "gradient", "few", "many", "encoder", "encoder gradient")
-
-
-@contextlib.contextmanager
-def generic():
-    """The code that runs where no kernel does."""
-    with (
-        mock.patch.object(decoder_kernels, "usable", return_value=False),
-        mock.patch.object(encoder_kernels, "attends", return_value=False),
-        mock.patch.object(encoder_kernels, "expands", return_value=False),
-    ):
-        yield
 
 
 def relative(a, b):
@@ -59,13 +47,10 @@ def measure(problem, policy, x, trajectory, weights, embedding_weights, precisio
         found = {"score": score.detach(), "gradient": gradients(policy)}
         with torch.no_grad():
             cache = policy.encode(problem.features(x))
-            second = Seen(*(None if field is None else field[:, :, 1] for field in trajectory.seen))
-            every = Seen(*(None if field is None else field.flatten(1, 2) for field in trajectory.seen))
+            second = map_seen(lambda field: field[:, :, 1], trajectory.seen)
+            every = map_seen(lambda field: field.flatten(1, 2), trajectory.seen)
             for name, seen in (("few", second), ("many", every)):
-                by_kernel = decoder_kernels.usable(cache, seen)
-                found[name] = (
-                    decoder_kernels.logits(cache, seen, policy.clip) if by_kernel else policy.logits(cache, seen)
-                )
+                found[name], _ = policy.step(cache, (), seen)
         policy.zero_grad()
         embedded = policy.encoder(problem.features(x))
         (embedded * embedding_weights).sum().backward()
@@ -80,18 +65,18 @@ def compare(name, n, *, device="cpu", precision="float32", batch=2, solutions=3,
     x = problem.sample(DeviceRng(device), batch, n)
     policy = AttentionPolicy(shape_of(problem), width, heads, layers=2, hidden=128, norm="instance").to(device)
     steps = problem.max_steps(x)
-    with generic(), torch.no_grad():
+    with backend("reference"), torch.no_grad():
         cache = policy.encode(problem.features(x))
         trajectory = rollout(
             problem, policy, cache, x, solutions=solutions, steps=steps, temperature=1.0, record=True
         ).trajectory
-    assert decoder_kernels.usable(cache, trajectory.seen), "the kernels do not take this case at all"
+    assert decoder_kernels.usable(cache), "the kernels do not take this case at all"
     given = (
         trajectory,
         torch.randn(batch, solutions, steps, device=device),
         torch.randn(*x.xy.shape[:2], width, device=device),
     )
-    with generic():
+    with backend("reference"):
         exact = measure(problem, policy, x, *given, "float32")
         plain = measure(problem, policy, x, *given, precision)
     ours = measure(problem, policy, x, *given, precision)
@@ -139,28 +124,28 @@ def compare_choices(name, n, *, device="cpu", draws=600, width=32, heads=2):
     cache = policy.encode(problem.features(x))
     result = {}
     for kind, solutions in (("few", 3), ("many", 20), ("draws", draws)):
-        seen = look(problem, x, begin(problem, policy, cache, x, solutions).state)
+        seen = look(problem, x, begin(problem, policy, cache, x, solutions))
         logits = policy.logits(cache, seen)
         seeds = decoder_kernels.begin(cache, solutions)
-        best, log_prob, same, _ = decoder_kernels.choose(cache, seen, seeds, policy.clip, 0.0)
+        best, log_prob, same, _ = decoder_kernels.choose(cache, policy.clip, seeds, seen, 0.0)
         assert same is seeds, "nothing was drawn"
         expected = logits.log_softmax(-1)
         result[kind] = float((log_prob - expected.amax(-1)).abs().max())
         assert torch.equal(best, logits.argmax(-1))
-        drawn, log_prob, next_seeds, _ = decoder_kernels.choose(cache, seen, seeds, policy.clip, 2.0)
-        assert torch.equal(drawn, decoder_kernels.choose(cache, seen, seeds, policy.clip, 2.0)[0])
+        drawn, log_prob, next_seeds, _ = decoder_kernels.choose(cache, policy.clip, seeds, seen, 2.0)
+        assert torch.equal(drawn, decoder_kernels.choose(cache, policy.clip, seeds, seen, 2.0)[0])
         assert (logits.gather(-1, drawn[..., None]) > -torch.inf).all(), "an infeasible node was drawn"
         taken = expected.gather(-1, drawn[..., None])[..., 0]
         result[kind] = max(result[kind], float((log_prob - taken).abs().max()))
         forced = torch.where(torch.arange(solutions, device=device) % 2 == 0, drawn, -1)
-        given, log_prob, _, _ = decoder_kernels.choose(cache, seen, seeds, policy.clip, 0.0, forced)
+        given, log_prob, _, _ = decoder_kernels.choose(cache, policy.clip, seeds, seen, 0.0, forced)
         assert torch.equal(given, torch.where(forced >= 0, forced, best))
         assert (log_prob[forced >= 0] == 0).all()
         if kind == "draws":
             frequency = torch.nn.functional.one_hot(drawn, logits.shape[-1]).double().mean(1)
             result["frequency"] = float((frequency - (logits[:, 0] / 2).softmax(-1)).abs().max())
     result["kept"] = max(compare_kept(problem, policy, x, solutions) for solutions in (2, 9))
-    again = decoder_kernels.choose(cache, seen, next_seeds, policy.clip, 2.0)[0]
+    again = decoder_kernels.choose(cache, policy.clip, next_seeds, seen, 2.0)[0]
     assert not torch.equal(drawn, again), "the same draws at the next step"
     return result
 
@@ -248,10 +233,7 @@ def test_without_a_gpu_the_generic_code_runs():
     policy = AttentionPolicy(shape_of(problem), 32, 2, 1, 128)
     x = problem.sample(DeviceRng(), 2, 6)
     cache = policy.encode(problem.features(x))
-    seen = Seen(
-        torch.zeros(2, 1, 2, dtype=torch.long), torch.zeros(2, 1, 0), torch.ones(2, 1, 6, dtype=torch.bool), None
-    )
-    assert not decoder_kernels.usable(cache, seen)
+    assert not decoder_kernels.usable(cache)
     assert not encoder_kernels.attends(torch.empty(2, 6, 96), 2)
     assert not encoder_kernels.expands(torch.empty(2, 6, 32), policy.encoder.layers[0].expand.weight)
 

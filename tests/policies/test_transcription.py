@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from routelearn.decoding.rollout import begin, look, rollout
+from routelearn.decoding.rollout import Live, begin, look, rollout
 from routelearn.policies.attention import AttentionPolicy
 from routelearn.policies.base import shape_of
 from routelearn.problems import PROBLEMS, NumpyRng, get
@@ -158,16 +158,15 @@ def compare(problem, norm, neighbours, train):
         )
         scored = policy.score(cache, rolled.trajectory)
         live = begin(problem, policy, cache, x, SOLUTIONS)
-        state, carry, last = live
         for t in range(rolled.tour.shape[2]):
-            seen = look(problem, x, state)
-            logits, carry = policy.step(cache, carry, last, seen)
+            seen = look(problem, x, live)
+            logits, carry = policy.step(cache, live.carry, seen)
             last = rolled.tour[:, :, t]
             expected = decoded(policy, h, seen)
             torch.testing.assert_close(logits, expected, rtol=0, atol=TIGHT)
             chosen = softmax(expected).gather(-1, last[..., None])[..., 0].log()  # eq. 8
             torch.testing.assert_close(scored[..., t], chosen, rtol=0, atol=TIGHT)
-            state = problem.step(x, state, last)
+            live = Live(problem.step(x, live.state, last), carry, last)
         torch.testing.assert_close(rolled.log_prob, scored.sum(-1), rtol=0, atol=TIGHT)  # eq. 1
 
 
@@ -187,8 +186,9 @@ def test_logits_stay_within_the_clip_and_are_minus_infinity_where_masked():
     with torch.no_grad():
         for parameter in policy.parameters():
             parameter.mul_(5)
-    seen = look(problem, x, problem.initial(x, 3))
-    logits = policy.logits(policy.encode(problem.features(x)), seen)
+    cache = policy.encode(problem.features(x))
+    seen = look(problem, x, begin(problem, policy, cache, x, 3))
+    logits = policy.logits(cache, seen)
     assert torch.equal(logits.isfinite(), seen.feasible)
     assert logits[seen.feasible].abs().max() <= CLIP
     assert logits[seen.feasible].abs().max() > 0.9 * CLIP
@@ -202,7 +202,7 @@ def test_the_order_of_the_nodes_does_not_matter():
     order = torch.randperm(8)
     shuffled = x._replace(xy=x.xy[:, order])
     caches = (policy.encode(problem.features(y)) for y in (x, shuffled))
-    plain, moved = (policy.logits(cache, look(problem, x, problem.initial(x, 1))) for cache in caches)
+    plain, moved = (policy.logits(cache, look(problem, x, begin(problem, policy, cache, x, 1))) for cache in caches)
     torch.testing.assert_close(plain[..., order], moved, rtol=0, atol=TIGHT)
 
 

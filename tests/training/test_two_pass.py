@@ -21,7 +21,7 @@ def step_by_step(problem, policy, x, tour, prefix):
     cache = policy.encode(problem.features(x))
     live, total = begin(problem, policy, cache, x, tour.shape[1]), 0.0
     for t in range(tour.shape[2]):
-        logits, carry = policy.step(cache, live.carry, live.last, look(problem, x, live.state))
+        logits, carry = policy.step(cache, live.carry, look(problem, x, live))
         log_prob = logits.log_softmax(-1).gather(-1, tour[..., t, None])[..., 0]
         live = Live(problem.step(x, live.state, tour[..., t]), carry, tour[..., t])
         given = prefix is not None and t < prefix.shape[2]

@@ -10,18 +10,16 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from routelearn.policies.base import Choice, Seen
+from routelearn.policies.kernels.cache import Cache
 from routelearn.policies.kernels.cpu.shares import pool
-
-if TYPE_CHECKING:
-    from routelearn.policies.attention import Cache
-    from routelearn.policies.base import Seen
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -72,12 +70,6 @@ def side_by_side(work: Callable[[Part], Result], parts: Iterable[Part]) -> Itera
         yield from map(work, parts) if processors() == 1 else pool(processors()).map(alone, parts)
 
 
-def leaves_little(cache: Any, last: Tensor) -> bool:
-    """Whether a step of `last` [B, S] leaves the library too little to share: few solutions, or the loop's own work."""
-    compiled = isinstance(getattr(cache, "keys", None), Tensor) and usable(cache, last.numel())
-    return compiled or last.shape[1] < FEW
-
-
 def usable(cache: Cache, solutions: int) -> bool:
     """On a CPU, no gradient, single precision, and enough `solutions` in all, unless loaded on purpose."""
     return (
@@ -97,17 +89,27 @@ def logits(cache: Cache, clip: float, seen: Seen) -> Tensor:
     return out
 
 
-def choose(cache: Cache, clip: float, seen: Seen, temperature: float, forced: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Nodes [B, S] and their log-probabilities: the likeliest at temperature 0, else drawn.
+def begin(cache: Cache, solutions: int) -> tuple[Tensor, ...]:
+    """Nothing is carried from step to step."""
+    return ()
 
-    Where `forced` [B, S] is not -1 it is the node, with log-probability 0. One number is drawn for each solution.
-    """
+
+def choose(
+    cache: Cache,
+    clip: float,
+    carry: tuple[Tensor, ...],
+    seen: Seen,
+    temperature: float,
+    forced: Tensor | None = None,
+    keep: bool = False,
+) -> Choice:
+    """As `Policy.choose`. One number is drawn for each solution; nothing is kept for `score`."""
     shape = seen.feasible.shape[:2]
     chosen = torch.full(shape, -1) if forced is None else forced.clone(memory_format=torch.contiguous_format)
     log_prob = torch.empty(shape)
     uniform = torch.rand(shape).numpy() if temperature > 0 else _NO_DRAWS
     _decode(cache, clip, seen, _NO_LOGITS, temperature, uniform, chosen.numpy(), log_prob.numpy())
-    return chosen, log_prob
+    return Choice(chosen, log_prob, carry)
 
 
 _NO_LOGITS, _NO_FEATURES = np.empty((0, 0, 0), np.float32), np.empty((0, 0, 0, 0), np.float32)
@@ -160,11 +162,9 @@ def _shared(work: Callable[[int, int], None], rows: int, smallest: int = 4 * WOR
 def warm_up() -> None:
     """Compile or load now, and use the compiled step for single instances too from then on."""
     global _loaded
-    from routelearn.policies.attention import Cache
-    from routelearn.policies.base import Seen
-
     shapes = ((1, 2, 1, 16), (1, 2, 1, 16), (1, 2, 16), (1, 1, 2, 16), (1, 1, 16), (0, 16), (3, 0, 16))
     cache = Cache(*(torch.zeros(shape) for shape in shapes))
     node = torch.zeros((1, 1, 1), dtype=torch.int64)
-    choose(cache, 10.0, Seen(node, torch.zeros(1, 1, 0), torch.ones((1, 1, 2), dtype=torch.bool), None), 0.0, None)
+    feasible = torch.ones((1, 1, 2), dtype=torch.bool)
+    choose(cache, 10.0, (), Seen(node, torch.zeros(1, 1, 0), feasible, None, node[..., 0], None), 0.0)
     _loaded = True

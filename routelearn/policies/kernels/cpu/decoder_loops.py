@@ -1,4 +1,4 @@
-"""The numba loops behind cpu_kernels.py: a decoding step over the feasible nodes only, sixteen numbers at a time.
+"""The numba loops behind decoder.py: a decoding step over the feasible nodes only, sixteen numbers at a time.
 
 A node's row of keys, values or pointer is `width` numbers in the order of `interleaved`: all heads of the first
 column, then all heads of the second. A vector of sixteen then holds every head equally often, so one vector a node

@@ -95,4 +95,4 @@ def warm_up() -> None:
     from routelearn.policies.layers import AttentionLayer
 
     for norm in ("batch", "instance"):
-        AttentionLayer(HEAD, 1, HEAD, norm).eval()(torch.zeros(WORTH, 2, HEAD))
+        layer_forward(AttentionLayer(HEAD, 1, HEAD, norm).eval(), torch.zeros(WORTH, 2, HEAD))

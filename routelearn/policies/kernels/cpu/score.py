@@ -1,33 +1,31 @@
-"""Scoring a record of steps with its gradient on a CPU, for training, by the compiled loops of cpu_score_loops.py.
+"""Scoring a record of steps with its gradient on a CPU, for training, by the compiled loops of score_loops.py.
 
-Same mathematics as `AttentionPolicy._picked`, in float32. The library would compute all pairs of queries and nodes,
+Same mathematics as `AttentionPolicy.score`, in float32. The library would compute all pairs of queries and nodes,
 feasible or not, and write several arrays [B, H, Q, N] to memory for its gradient. Here a thread takes its instances
 through all of it in the processor's cache and keeps one number for every pair that is feasible.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from routelearn.policies.base import Seen
+from routelearn.policies.kernels.cache import Cache
 from routelearn.policies.kernels.cpu.encoder import trains
 from routelearn.policies.kernels.cpu.shares import in_threads
-
-if TYPE_CHECKING:
-    from routelearn.policies.attention import Cache
-    from routelearn.policies.base import Seen
 
 WORTH = 2**16  # pairs of queries and nodes from which compiled code and threads pay
 BLOCK = 16  # queries that are scored at once, and columns of a head: a vector of the compiled loops
 
 
-def usable(cache: Cache, seen: Seen) -> bool:
-    """Training in single precision on a CPU, with heads of sixteen columns, and enough to do."""
-    return trains(cache.keys) and cache.keys.shape[3] == BLOCK and seen.feasible.numel() >= WORTH
+def usable(cache: Cache, pairs: int) -> bool:
+    """Training in single precision on a CPU, with heads of sixteen columns, and enough pairs of queries and nodes."""
+    return trains(cache.keys) and cache.keys.shape[3] == BLOCK and pairs >= WORTH
 
 
 def _flat(*parts: Tensor) -> list[Any]:
@@ -65,9 +63,9 @@ class _Score(torch.autograd.Function):
         return None, None, None, *own, *(part.sum(0) for part in common)
 
 
-def score(cache: Cache, seen: Seen, chosen: Tensor, clip: float) -> Tensor:
-    """Log-probability [B, Q] of the chosen nodes [B, Q]; `usable` says where."""
-    nodes, scalars, feasible, extra = seen
+def score(cache: Cache, clip: float, seen: Seen, chosen: Tensor, kept: tuple[Tensor, ...] = ()) -> Tensor:
+    """Log-probability [B, Q] of the chosen nodes [B, Q]; `usable` says where. Rollouts on a CPU keep nothing."""
+    nodes, scalars, feasible, extra = seen[:4]
     features = feasible.new_empty((*feasible.shape, 0)) if extra is None else extra
     recorded = [nodes, scalars.float(), feasible, features.float()]
     return _Score.apply(clip, recorded, chosen, *cache)

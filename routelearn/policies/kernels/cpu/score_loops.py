@@ -1,4 +1,4 @@
-"""The numba loops behind cpu_score.py: the log-probability of recorded choices, and its gradient.
+"""The numba loops behind score.py: the log-probability of recorded choices, and its gradient.
 
 Sixteen queries of one instance make a block, and a vector holds one number of each of them: softmax and sums over
 nodes need no look across a vector. A block works through the nodes alone that any of its queries may choose, listed

@@ -7,14 +7,13 @@ backward. Shapes as in policies/base.py, with Q queries per instance (S solution
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from routelearn.policies.attention import Cache
-    from routelearn.policies.base import Seen
+from routelearn.policies.base import Choice, Seen
+from routelearn.policies.kernels.cache import Cache
 
 try:
     import triton
@@ -26,7 +25,8 @@ if triton is not None:
 # Triton's interpreter (TRITON_INTERPRET=1) runs the kernels on a CPU, for tests.
 INTERPRETED = triton is not None and bool(triton.knobs.runtime.interpret)
 
-MOST_NODES = 256  # beyond this a program's share of keys no longer fits the registers
+MOST_NODES = 256  # beyond this a program's share of keys no longer fits the registers; a step feature counts as one
+MOST_CONTEXT, MOST_FEATURES = 4, 4  # context nodes and scalars each; step features
 FEW = 8  # below so many queries an instance, each has a program of its own
 MOST_BYTES = 2**15  # of one instance's keys, for such a program: it holds all heads at once
 # Queries at a time, warps, registers: the best on an H200.
@@ -43,30 +43,36 @@ GRADIENT_BLOCK = {  # by padded number of nodes; the best of some ten each, but 
 FEATURES_BLOCK = {"BQ": 64, "num_warps": 4, "num_stages": 2}  # with step features: the best of six at n = 50 and 100
 
 
-def present(cache: Cache) -> bool:
-    """Whether there are kernels at all for where the cache is."""
-    return triton is not None and (cache.keys.is_cuda or INTERPRETED)
+def present(device: torch.device) -> bool:
+    """Whether there are kernels at all for this device."""
+    return triton is not None and (device.type == "cuda" or INTERPRETED)
 
 
-def usable(cache: Cache, seen: Seen) -> bool:
-    """Whether the kernels cover this case; otherwise the generic path does."""
-    groups = 0 if seen.step_features is None else seen.step_features.shape[-1]
+def usable(cache: Cache) -> bool:
+    """Whether the kernels cover this case."""
     return (
-        present(cache)
-        and cache.keys.dtype in (torch.bfloat16, torch.float32)
-        and cache.keys.shape[1] + groups <= MOST_NODES
-        and cache.keys.shape[2] & (cache.keys.shape[2] - 1) == 0
-        and cache.keys.shape[3] >= 16  # a matrix unit's smallest inner dimension
-        and cache.keys.shape[3] & (cache.keys.shape[3] - 1) == 0
-        and seen.nodes.shape[-1] <= 2
-        and seen.scalars.shape[-1] <= 1
-        and groups <= 1
+        present(cache.keys.device) and cache.keys.dtype in (torch.bfloat16, torch.float32) and exceeded(cache) is None
     )
+
+
+def exceeded(cache: Cache) -> str | None:
+    """The first limit of the kernels that a cache exceeds, in words; None if it exceeds none."""
+    _, nodes, heads, per_head = cache.keys.shape
+    slots, scalars, features = cache.tables.shape[1], cache.scalars.shape[0], cache.step.shape[1]
+    limits = (
+        (nodes + features <= MOST_NODES, f"{MOST_NODES} nodes and step features (here {nodes + features})"),
+        (slots <= MOST_CONTEXT, f"{MOST_CONTEXT} context nodes (here {slots})"),
+        (scalars <= MOST_CONTEXT, f"{MOST_CONTEXT} context scalars (here {scalars})"),
+        (features <= MOST_FEATURES, f"{MOST_FEATURES} step features (here {features})"),
+        (heads & (heads - 1) == 0, f"a power of two as the number of heads (here {heads})"),
+        (per_head >= 16 and per_head & (per_head - 1) == 0, f"heads of 16, 32, 64, ... columns (here {per_head})"),
+    )
+    return next((words for kept, words in limits if not kept), None)
 
 
 def _sizes(keys: Tensor, nodes: Tensor, scalars: Tensor, extra: Tensor | None) -> dict[str, Any]:
     """The constants that a kernel is specialised for."""
-    groups = 0 if extra is None else 1
+    groups = 0 if extra is None else extra.shape[0]
     return {
         "H": keys.shape[2],
         "d": keys.shape[3],
@@ -108,7 +114,7 @@ def _launch(
 
 def _pitch(keys: Tensor, extra: Tensor | None) -> int:
     """Room for a number of every row, such that each query's begin where memory can deliver many at once."""
-    rows = keys.shape[1] + (extra is not None)
+    rows = keys.shape[1] + (0 if extra is None else extra.shape[0])
     return -(-rows // 16) * 16
 
 
@@ -195,17 +201,17 @@ class _Score(torch.autograd.Function):
         width = heads * per_head
         wide = {"dtype": torch.float32, "device": keys.device}
         d_empty = torch.empty((batch, slots, width), **wide)
-        d_scalar = torch.empty((batch, width), **wide)
-        d_step = torch.empty((batch, 2, width), **wide)
+        d_scalar = torch.empty((batch, scalars.shape[-1], width), **wide)
+        d_step = torch.empty((batch, 2, step.shape[1], width), **wide)
         d_keys, d_values, d_tables = (torch.empty_like(t) for t in (keys, values, tables))
         d_query, lifted = torch.empty_like(glimpse), torch.empty_like(glimpse)
         sizes = _sizes(keys, nodes, scalars, extra)
         if extra is None:
             block, features, rows = GRADIENT_BLOCK[sizes["NP"]], mass, pointer
         else:
-            block, features = FEATURES_BLOCK, torch.empty_like(slope)
+            block, features = FEATURES_BLOCK, slope.new_empty((extra.shape[0], *slope.shape))
             features[..., :count] = extra
-            rows = torch.cat((pointer, step[2].expand(batch, 1, width)), 1)
+            rows = torch.cat((pointer, step[2].expand(batch, -1, width)), 1)
         # Of the products with slopes nothing is special to a head: the library has them.
         slopes = slope[..., : rows.shape[1]]
         kernels.gradient[(batch, heads)](
@@ -218,53 +224,50 @@ class _Score(torch.autograd.Function):
             nodes, d_query, d_tables, d_empty, queries, count,
             D=width, K=slots, NP=sizes["NP"], BQ=32, PRECISION=_precision(keys), num_warps=4,
         )  # fmt: skip
-        scalar_gradient = d_scalar.sum(0, keepdim=True) if scalars.shape[-1] else torch.zeros_like(scalar_weights)
-        if extra is None:
-            step_gradient = torch.zeros_like(step)
-        else:
-            step_gradient = torch.cat((d_step, d_rows[:, count:]), 1).sum(0)[:, None]
+        step_gradient = torch.cat((d_step, d_rows[:, None, count:]), 1).sum(0)
         return (
             d_keys, d_values, d_rows[:, :count], d_tables, d_empty.to(empty.dtype),
-            scalar_gradient.to(scalar_weights.dtype), step_gradient.to(step.dtype),
+            d_scalar.sum(0).to(scalar_weights.dtype), step_gradient.to(step.dtype),
             None, None, None, None, None, None, None,
         )  # fmt: skip
 
 
 def _recorded(seen: Seen) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-    """The kernels' view of what was seen: contiguous, the one step feature without its axis."""
-    extra = None if seen.step_features is None else seen.step_features[..., 0].contiguous()
+    """The kernels' view of what was seen: contiguous, one plane [B, Q, N] for each step feature."""
+    extra = None if seen.step_features is None else seen.step_features.movedim(-1, 0).contiguous()
     return seen.nodes.contiguous(), seen.scalars.contiguous(), seen.feasible.contiguous(), extra
 
 
-def begin(cache: Cache, solutions: int) -> Tensor:
+def begin(cache: Cache, solutions: int) -> tuple[Tensor, ...]:
     """A seed [B, S] for the draws of each solution."""
-    return torch.randint(2**62, (cache.keys.shape[0], solutions), device=cache.keys.device)
+    return (torch.randint(2**62, (cache.keys.shape[0], solutions), device=cache.keys.device),)
 
 
-def logits(cache: Cache, seen: Seen, clip: float) -> Tensor:
+def logits(cache: Cache, clip: float, seen: Seen) -> Tensor:
+    """[B, Q, N] float32, -inf where not feasible."""
     nodes, scalars, feasible, extra = _recorded(seen)
     return pointer_logits(*cache, nodes, scalars, feasible, extra, clip)
 
 
 def choose(
     cache: Cache,
-    seen: Seen,
-    seeds: Tensor,
     clip: float,
+    carry: tuple[Tensor, ...],
+    seen: Seen,
     temperature: float,
     forced: Tensor | None = None,
     keep: bool = False,
-) -> tuple[Tensor, Tensor, Tensor, tuple[Tensor, ...]]:
-    """Nodes and log-probabilities [B, Q], the seeds of the next step, and with `keep` what `score` takes as `kept`."""
+) -> Choice:
+    """As `Policy.choose`; the carry is the seeds of the next step, and `keep` leaves all that `score` needs."""
     nodes, scalars, feasible, extra = _recorded(seen)
     forced = None if forced is None else forced.contiguous()
     chosen, log_prob, next_seeds, *kept = pointer_choice(
-        *cache, nodes, scalars, feasible, extra, forced, seeds, clip, temperature, keep
+        *cache, nodes, scalars, feasible, extra, forced, *carry, clip, temperature, keep
     )
-    return chosen, log_prob, next_seeds if temperature > 0 else seeds, tuple(kept)
+    return Choice(chosen, log_prob, (next_seeds,) if temperature > 0 else carry, tuple(kept))
 
 
-def score(cache: Cache, seen: Seen, actions: Tensor, clip: float, kept: tuple[Tensor, ...] = ()) -> Tensor:
+def score(cache: Cache, clip: float, seen: Seen, actions: Tensor, kept: tuple[Tensor, ...] = ()) -> Tensor:
     """Log-probabilities [B, Q]; `kept` (them, slopes and denominators) spares what a rollout on this cache computed."""
     nodes, scalars, feasible, extra = _recorded(seen)
     return _Score.apply(*cache, nodes, scalars, feasible, extra, actions.contiguous(), clip, kept)

@@ -1,4 +1,4 @@
-"""The decoder's inner loops as Triton kernels; decoder_kernels.py calls them, and says when.
+"""The decoder's inner loops as Triton kernels; decoder.py calls them, and says when.
 
 A program holds one instance's (or one head's) keys and a block of queries in registers. No gradient needs an atomic
 addition, so results are reproducible. Names in capitals are pointers, or constants that a kernel is compiled for:
@@ -8,10 +8,14 @@ What a rollout keeps for the gradient of its choices: for every query the slopes
 (PITCH numbers, a multiple of 16, so that memory delivers many at once; zero means not feasible), the log of each head's
 softmax denominator (MASS), and the glimpse.
 
-A step feature g adds w g to keys, values and pointer keys (eq. 23). Its three w stand in the row after the last node,
-so that matrix products with nodes bring those with w along: a query's score there is q w, by which g enters the others;
-with sum_n weight_n g_n as its weight, the glimpse has what g adds to values; and backwards the same, with slopes too.
+A step feature g adds w g to keys, values and pointer keys (eq. 23). Its three w stand in a row after the last node, one
+row a feature, so that matrix products with nodes bring those with w along: a query's score there is q w, by which g
+enters the others; with sum_n weight_n g_n as its weight, the glimpse has what g adds to values; and backwards the same,
+with slopes too.
 """
+
+# mypy: disable-error-code="assignment"
+# Tuples grow in unrolled loops here: Triton's compiler gives each its type as it goes.
 
 from __future__ import annotations
 
@@ -23,49 +27,69 @@ LOGITS, SCORE, LIKELIEST, DRAW = (tl.constexpr(mode) for mode in range(4))
 
 
 @triton.jit
-def _query(TABLES, EMPTY, SCALAR_WEIGHTS, index_0, index_1, scalar, b, columns, N, D, K: tl.constexpr, C: tl.constexpr):
-    """One head's columns of the query (eq. 4 and 5): gathered rows and the scalar's projection, float32."""
-    own = TABLES + (b * K) * N * D
-    rows = tl.load(own + tl.maximum(index_0, 0)[:, None] * D + columns[None, :]).to(tl.float32)
-    empty = tl.load(EMPTY + (b * K) * D + columns).to(tl.float32)
-    q = tl.where((index_0 < 0)[:, None], empty[None, :], rows)
-    if K == 2:
-        own += N * D
-        rows = tl.load(own + tl.maximum(index_1, 0)[:, None] * D + columns[None, :]).to(tl.float32)
-        empty = tl.load(EMPTY + (b * K + 1) * D + columns).to(tl.float32)
-        q += tl.where((index_1 < 0)[:, None], empty[None, :], rows)
-    if C == 1:
-        weights = tl.load(SCALAR_WEIGHTS + columns).to(tl.float32)
-        q += scalar[:, None] * weights[None, :]
+def _query(TABLES, EMPTY, SCALAR_WEIGHTS, indices, scalars, b, columns, N, D, K: tl.constexpr, C: tl.constexpr):
+    """One head's columns of the query (eq. 4 and 5): gathered rows and the scalars' projections, float32."""
+    for slot in tl.static_range(K):
+        index = indices[slot]
+        own = TABLES + (b * K + slot) * N * D
+        rows = tl.load(own + tl.maximum(index, 0)[:, None] * D + columns[None, :]).to(tl.float32)
+        empty = tl.load(EMPTY + (b * K + slot) * D + columns).to(tl.float32)
+        part = tl.where((index < 0)[:, None], empty[None, :], rows)
+        if slot == 0:
+            q = part
+        else:
+            q += part
+    for c in tl.static_range(C):
+        q += scalars[c][:, None] * tl.load(SCALAR_WEIGHTS + c * D + columns).to(tl.float32)[None, :]
     return q
 
 
 @triton.jit
-def _nodes(HELD, STEP_WEIGHTS, own, real, beyond, columns, G: tl.constexpr):
-    """What a cache holds of the nodes, and in the row after the last what the step feature's weights add to it."""
+def _context(NODES, SCALARS, row, valid, K: tl.constexpr, C: tl.constexpr):
+    """The context of a block of queries: a tuple of node slots and one of scalars."""
+    indices = ()
+    for slot in tl.static_range(K):
+        indices = indices + (tl.load(NODES + row * K + slot, mask=valid, other=0).to(tl.int32),)
+    scalars = ()
+    for c in tl.static_range(C):
+        scalars = scalars + (tl.load(SCALARS + row * C + c, mask=valid, other=0.0).to(tl.float32),)
+    return indices, scalars
+
+
+@triton.jit
+def _nodes(HELD, STEP_WEIGHTS, own, real, nodes, N, D, columns, G: tl.constexpr):
+    """What a cache holds of the nodes, and in the rows after the last what the step features' weights add to it."""
     rows = tl.load(HELD + own, mask=real[:, None], other=0.0)
-    if G == 1:
-        rows = tl.where(beyond[:, None], tl.load(STEP_WEIGHTS + columns)[None, :], rows)
+    for g in tl.static_range(G):
+        rows = tl.where((nodes == N + g)[:, None], tl.load(STEP_WEIGHTS + g * D + columns)[None, :], rows)
     return rows
 
 
 @triton.jit
-def _at(values, column):
-    """Of every row of `values` the number in that column."""
-    return tl.sum(tl.where(column, values, 0.0), 1)[:, None]
+def _extras(EXTRA, cells, inside, plane, kind: tl.constexpr, G: tl.constexpr):
+    """The step features of a block of queries, one [R, NP] each, rounded as the keys are; 0 beyond the nodes."""
+    extras = ()
+    for g in tl.static_range(G):
+        extras = extras + (tl.load(EXTRA + g * plane + cells, mask=inside, other=0.0).to(kind).to(tl.float32),)
+    return extras
 
 
 @triton.jit
-def _context(NODES, SCALARS, row, valid, K: tl.constexpr, C: tl.constexpr):
-    """The context of a block of queries: up to two node slots and one scalar."""
-    index_0 = tl.load(NODES + row * K, mask=valid, other=0).to(tl.int32)
-    index_1 = index_0
-    if K == 2:
-        index_1 = tl.load(NODES + row * K + 1, mask=valid, other=0).to(tl.int32)
-    scalar = tl.zeros_like(index_0).to(tl.float32)
-    if C == 1:
-        scalar = tl.load(SCALARS + row, mask=valid, other=0.0).to(tl.float32)
-    return index_0, index_1, scalar
+def _add_features(scores, extras, nodes, N, G: tl.constexpr):
+    """Scores [R, NP] with what step features add to them: each feature times the score of its weights' row."""
+    for g in tl.static_range(G):
+        along = tl.sum(tl.where((nodes == N + g)[None, :], scores, 0.0), 1)[:, None]
+        scores += along * extras[g]
+    return scores
+
+
+@triton.jit
+def _sum_features(weights, extras, nodes, N, G: tl.constexpr):
+    """Weights [R, NP] with, in the row of each feature's weights, the sum over nodes of weight times feature."""
+    for g in tl.static_range(G):
+        along = tl.sum(weights * extras[g], 1)[:, None]
+        weights = tl.where((nodes == N + g)[None, :], along, weights)
+    return weights
 
 
 @triton.jit
@@ -81,7 +105,7 @@ def _softmax(scores, feasible):
 
 @triton.jit
 def _settle(
-    compatibility, extra, feasible, nodes, row, valid, GIVEN, SEEDS, ACTIONS, NEXT_SEEDS, OUT, SLOPE, N, PITCH, clip,
+    compatibility, extras, feasible, nodes, row, valid, GIVEN, SEEDS, ACTIONS, NEXT_SEEDS, OUT, SLOPE, N, PITCH, clip,
     temperature, G: tl.constexpr, MODE: tl.constexpr, SOME_GIVEN: tl.constexpr, KEEP: tl.constexpr,
 ):  # fmt: skip
     """From the pointer's compatibilities [R, NP] of R queries to their logits, or a node and its log-probability.
@@ -118,8 +142,7 @@ def _settle(
         if KEEP:
             slope = (tl.where(chosen, 1.0, 0.0) - mass / total[:, None]) * clip * (1 - bent * bent)
             slope = tl.where(feasible, tl.where(tl.abs(slope) < TINY, TINY, slope), 0.0)
-            if G == 1:
-                slope = tl.where((nodes == N)[None, :], tl.sum(slope * extra, 1)[:, None], slope)
+            slope = _sum_features(slope, extras, nodes, N, G)
             cells = row[:, None] * PITCH + nodes[None, :]
             tl.store(SLOPE + cells, slope.to(SLOPE.dtype.element_ty), mask=valid[:, None] & (nodes < PITCH)[None, :])
         if SOME_GIVEN and MODE != SCORE:
@@ -149,35 +172,29 @@ def decode(
     cells = row[:, None] * N + nodes[None, :]
     inside = valid[:, None] & real[None, :]
     feasible = tl.load(FEASIBLE + cells, mask=inside, other=0) != 0
-    index_0, index_1, scalar = _context(NODES, SCALARS, row, valid, K, C)
-    beyond = nodes == N
-    extra = feasible  # not read
-    if G == 1:
-        extra = tl.load(EXTRA + cells, mask=inside, other=0.0).to(KEYS.dtype.element_ty).to(tl.float32)
+    indices, scalars = _context(NODES, SCALARS, row, valid, K, C)
+    plane = tl.num_programs(0).to(tl.int64) * Q * N
+    extras = _extras(EXTRA, cells, inside, plane, KEYS.dtype.element_ty, G)
     compatibility = tl.zeros((BQ, NP), tl.float32)
     for h in tl.range(0, H, loop_unroll_factor=1):
         columns = h * d + within
         own = first + nodes[:, None] * D + columns[None, :]
-        k = _nodes(KEYS, STEP_WEIGHTS, own, real, beyond, columns, G)
-        v = _nodes(VALUES, STEP_WEIGHTS + D, own, real, beyond, columns, G)
-        q = _query(TABLES, EMPTY, SCALAR_WEIGHTS, index_0, index_1, scalar, b, columns, N, D, K, C)
+        k = _nodes(KEYS, STEP_WEIGHTS, own, real, nodes, N, D, columns, G)
+        v = _nodes(VALUES, STEP_WEIGHTS + G * D, own, real, nodes, N, D, columns, G)
+        q = _query(TABLES, EMPTY, SCALAR_WEIGHTS, indices, scalars, b, columns, N, D, K, C)
         scores = tl.dot(q.to(k.dtype), tl.trans(k), input_precision=PRECISION)
-        if G == 1:
-            scores += _at(scores, beyond[None, :]) * extra
-        weights, mass = _softmax(scores, feasible)
+        weights, mass = _softmax(_add_features(scores, extras, nodes, N, G), feasible)
         if KEEP:
             tl.store(MASS + row * H + h, mass, mask=valid)
-        if G == 1:
-            weights = tl.where(beyond[None, :], tl.sum(weights * extra, 1)[:, None], weights)
+        weights = _sum_features(weights, extras, nodes, N, G)
         glimpse = tl.dot(weights.to(v.dtype), v, input_precision=PRECISION)
-        p = _nodes(POINTER, STEP_WEIGHTS + 2 * D, own, real, beyond, columns, G)
+        p = _nodes(POINTER, STEP_WEIGHTS + 2 * G * D, own, real, nodes, N, D, columns, G)
         compatibility += tl.dot(glimpse.to(p.dtype), tl.trans(p), input_precision=PRECISION)
         if KEEP:
             tl.store(GLIMPSE + row[:, None] * D + columns[None, :], glimpse.to(p.dtype), mask=valid[:, None])
-    if G == 1:
-        compatibility += _at(compatibility, beyond[None, :]) * extra
+    compatibility = _add_features(compatibility, extras, nodes, N, G)
     _settle(
-        compatibility, extra, feasible, nodes, row, valid, GIVEN, SEEDS, ACTIONS, NEXT_SEEDS, OUT, SLOPE, N, PITCH,
+        compatibility, extras, feasible, nodes, row, valid, GIVEN, SEEDS, ACTIONS, NEXT_SEEDS, OUT, SLOPE, N, PITCH,
         clip, temperature, G, MODE, SOME_GIVEN, KEEP,
     )  # fmt: skip
 
@@ -204,38 +221,33 @@ def decode_one(
     real = nodes < N
     feasible = tl.load(FEASIBLE + row * N + nodes, mask=real, other=0) != 0
     first, own = b * N * D, nodes[:, None] * D + columns[None, :]
-    beyond = nodes == N
-    k = _nodes(KEYS, STEP_WEIGHTS, first + own, feasible, beyond, columns, G)
-    v = _nodes(VALUES, STEP_WEIGHTS + D, first + own, feasible, beyond, columns, G)
-    p = _nodes(POINTER, STEP_WEIGHTS + 2 * D, first + own, feasible, beyond, columns, G)
+    k = _nodes(KEYS, STEP_WEIGHTS, first + own, feasible, nodes, N, D, columns, G)
+    v = _nodes(VALUES, STEP_WEIGHTS + G * D, first + own, feasible, nodes, N, D, columns, G)
+    p = _nodes(POINTER, STEP_WEIGHTS + 2 * G * D, first + own, feasible, nodes, N, D, columns, G)
     q = tl.zeros((D,), tl.float32)
     for slot in tl.static_range(K):
         index = tl.load(NODES + row * K + slot)
         taken = tl.load(TABLES + ((b * K + slot) * N + tl.maximum(index, 0)) * D + columns).to(tl.float32)
         empty = tl.load(EMPTY + (b * K + slot) * D + columns).to(tl.float32)
         q += tl.where(index < 0, empty, taken)
-    if C == 1:
-        q += tl.load(SCALARS + row).to(tl.float32) * tl.load(SCALAR_WEIGHTS + columns).to(tl.float32)
+    for c in tl.static_range(C):
+        q += tl.load(SCALARS + row * C + c).to(tl.float32) * tl.load(SCALAR_WEIGHTS + c * D + columns).to(tl.float32)
     scores = tl.sum(tl.reshape(k.to(tl.float32) * q.to(kind).to(tl.float32)[None, :], (NP, H, d)), 2)
-    extra = feasible  # not read
-    if G == 1:
-        extra = tl.load(EXTRA + row * N + nodes, mask=real, other=0.0).to(kind).to(tl.float32)
-        scores += extra[:, None] * tl.sum(tl.where(beyond[:, None], scores, 0.0), 0)[None, :]
-    weights, mass = _softmax(tl.trans(scores), feasible[None, :])  # [H, NP]
+    plane = tl.num_programs(0).to(tl.int64) * Q * N
+    extras = _extras(EXTRA, row * N + nodes[None, :], real[None, :], plane, kind, G)  # [1, NP] each
+    weights, mass = _softmax(_add_features(tl.trans(scores), extras, nodes, N, G), feasible[None, :])  # [H, NP]
     if KEEP:
         tl.store(MASS + row * H + heads, mass)
-    if G == 1:
-        weights = tl.where(beyond[None, :], tl.sum(weights * extra[None, :], 1)[:, None], weights)
+    weights = _sum_features(weights, extras, nodes, N, G)
     shares = tl.trans(weights).to(kind).to(tl.float32)
     glimpse = tl.reshape(tl.sum(shares[:, :, None] * tl.reshape(v.to(tl.float32), (NP, H, d)), 0), (D,))
     if KEEP:
         tl.store(GLIMPSE + row * D + columns, glimpse.to(kind))
-    compatibility = tl.sum(p.to(tl.float32) * glimpse.to(kind).to(tl.float32)[None, :], 1)
-    if G == 1:
-        compatibility += tl.sum(tl.where(beyond, compatibility, 0.0)) * extra
+    compatibility = tl.sum(p.to(tl.float32) * glimpse.to(kind).to(tl.float32)[None, :], 1)[None, :]
+    compatibility = _add_features(compatibility, extras, nodes, N, G)
     single = tl.arange(0, 1)
     _settle(
-        compatibility[None, :], extra[None, :], feasible[None, :], nodes, row + single, single == 0, GIVEN, SEEDS,
+        compatibility, extras, feasible[None, :], nodes, row + single, single == 0, GIVEN, SEEDS,
         ACTIONS, NEXT_SEEDS, OUT, SLOPE, N, PITCH, clip, temperature, G, MODE, SOME_GIVEN, KEEP,
     )  # fmt: skip
 
@@ -249,7 +261,8 @@ def gradient(
 ):  # fmt: skip
     """One head of one instance: gradients of its keys and values, summed over all queries in registers, and of its part
     of every query. D_GLIMPSE is that of the glimpses but for what comes from above (UPSTREAM); LIFTED receives the
-    glimpses times UPSTREAM, from which the pointer's gradient follows, and D_STEP [B, 2, D] the gradient of w.
+    glimpses times UPSTREAM, from which the pointer's gradient follows, D_SCALAR [B, C, D] the gradient of the scalars'
+    projections, and D_STEP [B, 2, G, D] that of w.
     """
     D: tl.constexpr = H * d
     b = tl.program_id(0).to(tl.int64)
@@ -257,14 +270,15 @@ def gradient(
     nodes = tl.arange(0, NP)
     columns = h * d + tl.arange(0, d)
     real = nodes < N
-    beyond = nodes == N
     own = b * N * D + nodes[:, None] * D + columns[None, :]
-    k = _nodes(KEYS, STEP_WEIGHTS, own, real, beyond, columns, G)
-    v = _nodes(VALUES, STEP_WEIGHTS + D, own, real, beyond, columns, G)
+    k = _nodes(KEYS, STEP_WEIGHTS, own, real, nodes, N, D, columns, G)
+    v = _nodes(VALUES, STEP_WEIGHTS + G * D, own, real, nodes, N, D, columns, G)
     d_k = tl.zeros((NP, d), tl.float32)
     d_v = tl.zeros((NP, d), tl.float32)
-    if C == 1:
-        d_scalar = tl.zeros((d,), tl.float32)
+    d_scalars = ()
+    for _ in tl.static_range(C):
+        d_scalars = d_scalars + (tl.zeros((d,), tl.float32),)
+    plane = tl.num_programs(0).to(tl.int64) * Q * PITCH
     for start in range(0, Q, BQ):
         queries = start + tl.arange(0, BQ)
         valid = queries < Q
@@ -272,44 +286,44 @@ def gradient(
         cells = queries[:, None] * PITCH + nodes[None, :]
         inside = valid[:, None] & (nodes < PITCH)[None, :]
         feasible = tl.load(SLOPE + b * Q * PITCH + cells, mask=inside, other=0.0) != 0
-        index_0, index_1, scalar = _context(NODES, SCALARS, row, valid, K, C)
-        q = _query(TABLES, EMPTY, SCALAR_WEIGHTS, index_0, index_1, scalar, b, columns, N, D, K, C)
+        indices, scalars = _context(NODES, SCALARS, row, valid, K, C)
+        q = _query(TABLES, EMPTY, SCALAR_WEIGHTS, indices, scalars, b, columns, N, D, K, C)
         mass = tl.load(MASS + row * H + h, mask=valid, other=0.0)
         upstream = tl.load(UPSTREAM + row, mask=valid, other=0.0)[:, None]
         part, some = b * Q * D + queries[:, None] * D + columns[None, :], valid[:, None]
         glimpse = tl.load(GLIMPSE + part, mask=some, other=0.0).to(tl.float32)
         d_glimpse = tl.load(D_GLIMPSE + part, mask=some, other=0.0).to(tl.float32) * upstream
         scores = tl.dot(q.to(k.dtype), tl.trans(k), input_precision=PRECISION)
-        if G == 1:
-            extra = tl.load(EXTRA + b * Q * PITCH + cells, mask=inside, other=0.0)
-            extra = tl.where(real[None, :], extra, 0.0).to(tl.float32)
+        if G > 0:
+            inside = inside & real[None, :]
             feasible = feasible & real[None, :]
-            scores += _at(scores, beyond[None, :]) * extra
+        extras = _extras(EXTRA + b * Q * PITCH, cells, inside, plane, k.dtype, G)
+        scores = _add_features(scores, extras, nodes, N, G)
         tl.store(LIFTED + part, (glimpse * upstream).to(k.dtype), mask=some)
         weights = tl.where(feasible, tl.exp(scores - mass[:, None]), 0.0)
-        if G == 1:
-            weights = tl.where(beyond[None, :], tl.sum(weights * extra, 1)[:, None], weights)
+        weights = _sum_features(weights, extras, nodes, N, G)
         d_v += tl.dot(tl.trans(weights.to(v.dtype)), d_glimpse.to(v.dtype), input_precision=PRECISION)
         d_weights = tl.dot(d_glimpse.to(v.dtype), tl.trans(v), input_precision=PRECISION)
-        if G == 1:
-            d_weights += _at(d_weights, beyond[None, :]) * extra
+        d_weights = _add_features(d_weights, extras, nodes, N, G)
         # sum_n w_n dw_n, over nodes, equals the glimpse's product with its gradient, over columns.
         d_scores = weights * (d_weights - tl.sum(d_glimpse * glimpse, 1)[:, None])
-        if G == 1:
-            d_scores = tl.where(beyond[None, :], tl.sum(d_scores * extra, 1)[:, None], d_scores)
+        d_scores = _sum_features(d_scores, extras, nodes, N, G)
         d_q = tl.dot(d_scores.to(k.dtype), k, input_precision=PRECISION)
         d_k += tl.dot(tl.trans(d_scores.to(k.dtype)), q.to(k.dtype), input_precision=PRECISION)
-        if C == 1:
-            d_scalar += tl.sum(scalar[:, None] * d_q, 0)
+        added = ()
+        for c in tl.static_range(C):
+            added = added + (d_scalars[c] + tl.sum(scalars[c][:, None] * d_q, 0),)
+        d_scalars = added
         tl.store(D_QUERY + part, d_q.to(k.dtype), mask=some)
     tl.store(D_KEYS + own, d_k.to(k.dtype), mask=real[:, None])
     tl.store(D_VALUES + own, d_v.to(k.dtype), mask=real[:, None])
-    if C == 1:
-        tl.store(D_SCALAR + b * D + columns, d_scalar)
-    if G == 1:
-        step = D_STEP + b * 2 * D + tl.zeros_like(nodes)[:, None] + columns[None, :]
+    for c in tl.static_range(C):
+        tl.store(D_SCALAR + (b * C + c) * D + columns, d_scalars[c])
+    if G > 0:
+        step = D_STEP + b * 2 * G * D + (nodes - N)[:, None] * D + columns[None, :]
+        beyond = (nodes >= N) & (nodes < N + G)
         tl.store(step, d_k, mask=beyond[:, None])
-        tl.store(step + D, d_v, mask=beyond[:, None])
+        tl.store(step + G * D, d_v, mask=beyond[:, None])
 
 
 @triton.jit

@@ -93,6 +93,21 @@ if triton is not None:
         tl.store(OUT + rows[:, None] * WIDE + wide[None, :], tl.maximum(out, 0.0).to(x.dtype), mask=real)
 
 
+def usable(h: Tensor, layer: Any) -> bool:
+    """Whether any of a layer's work can be done here."""
+    return triton is not None and (h.is_cuda or INTERPRETED)
+
+
+def layer_forward(layer: Any, h: Tensor) -> Tensor:
+    """`layer(h)`, with kernels for the parts that they cover."""
+    qkv = layer.qkv(h)
+    mixed = self_attention(qkv, layer.heads) if attends(qkv, layer.heads) else layer.attend(qkv)
+    h = layer.norm_attention(h + layer.out(mixed))
+    covered = expands(h, layer.expand.weight)
+    fed = layer.contract(expanded(h, layer.expand)) if covered else layer.feed_forward(h)
+    return layer.norm_feed_forward(h + fed)
+
+
 def attends(qkv: Tensor, heads: int) -> bool:
     """Whether `self_attention` covers this case: bfloat16 on a GPU, one instance's scores in registers."""
     per_head = qkv.shape[-1] // (3 * heads)

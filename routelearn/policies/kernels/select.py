@@ -1,0 +1,188 @@
+"""The one place that decides which implementation runs: compiled kernels, or a policy's own methods.
+
+The methods of `AttentionPolicy` and of its layers say what is computed; they are the reference. A kernel stands for
+some of them, and runs only where all of this holds:
+
+- the backend is `auto`, not `reference`;
+- the object's methods are the very ones that the kernel implements: not overridden in a subclass, not replaced on the
+  class or the object, not edited in their file since the kernel was last compared with them;
+- the parts of a layer are the plain modules whose weights the kernel reads, and no hook waits for their results;
+- the kernel covers the device, the precision and the sizes (`usable` in the kernel's file).
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import hashlib
+import inspect
+import textwrap
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from routelearn.errors import InputError
+from routelearn.policies.kernels.cache import Cache
+from routelearn.policies.kernels.cpu import decoder as cpu_decoder
+from routelearn.policies.kernels.cpu import encoder as cpu_training
+from routelearn.policies.kernels.cpu import inference as cpu_inference
+from routelearn.policies.kernels.cpu import score as cpu_score
+from routelearn.policies.kernels.gpu import decoder as gpu_decoder
+from routelearn.policies.kernels.gpu import encoder as gpu_encoder
+
+BACKENDS = ("auto", "reference")
+
+_backend = "auto"  # of the whole process: decoding shares its work among threads
+
+
+@contextlib.contextmanager
+def backend(name: str) -> Iterator[None]:
+    """Within the block, `reference` switches compiled kernels off; `auto` uses them where they apply."""
+    global _backend
+    if name not in BACKENDS:
+        raise InputError(f"unknown backend {name!r}; the choices are {', '.join(BACKENDS)}")
+    before, _backend = _backend, name
+    try:
+        yield
+    finally:
+        _backend = before
+
+
+# ---------------------------------------------------------------------------------- what kernels stand for
+
+_references: dict[type, dict[str, Callable[..., Any]]] = {}
+_edited: dict[type, str] = {}  # classes whose code is not what the kernels were compared with, and where
+
+
+def digest(function: Callable[..., Any]) -> str | None:
+    """Twelve letters for a function's code, whatever its comments, docstring and layout; None without its source."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, TypeError):
+        return None
+    body = tree.body[0].body  # type: ignore[attr-defined]
+    if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
+        del body[0]
+    return hashlib.sha256(ast.unparse(tree).encode()).hexdigest()[:12]
+
+
+def implemented_by_kernels(**digests: str) -> Callable[[type], type]:
+    """Decorates a class: kernels implement these methods, as they were when their code had these digests.
+
+    Who edits such a method finds that it runs, without kernels. Who then edits the kernels, too, and has compared the
+    two (tests/policies), writes down the digests that `python -m routelearn.policies.kernels` prints.
+    """
+
+    def record(cls: type) -> type:
+        _references[cls] = {name: getattr(cls, name) for name in digests}
+        for name, function in _references[cls].items():
+            if digest(function) not in (digests[name], None):
+                _edited[cls] = f"{cls.__name__}.{name}"
+        return cls
+
+    return record
+
+
+def changed_digests() -> dict[str, str | None]:
+    """Method -> its digest now, for every class in which some method's is not the one written down."""
+    return {
+        f"{cls.__name__}.{name}": digest(function) for cls in _edited for name, function in _references[cls].items()
+    }
+
+
+def edit_of(thing: Any) -> str | None:
+    """What was changed in an object of a class that kernels implement, such as `Mine.logits`; None if nothing was."""
+    kind = type(thing)
+    for cls, methods in _references.items():
+        if issubclass(kind, cls):
+            for name, function in methods.items():
+                if getattr(kind, name, None) is not function or name in thing.__dict__:
+                    return f"{kind.__name__}.{name}"
+            return _edited.get(cls)
+    return kind.__name__
+
+
+# ------------------------------------------------------------------------------------------------ decoding
+
+
+def decoder(policy: Any, cache: Any, solutions: int) -> Any:
+    """The module that decodes steps of so many `solutions` in all for this policy, or None: its own methods do.
+
+    Its kernels give no gradient.
+    """
+    if _backend == "reference" or torch.is_grad_enabled() or type(cache) is not Cache or edit_of(policy) is not None:
+        return None
+    if gpu_decoder.usable(cache):
+        return gpu_decoder
+    return cpu_decoder if cpu_decoder.usable(cache, solutions) else None
+
+
+def scorer(policy: Any, cache: Any, pairs: int) -> Any:
+    """The module that scores a record of so many `pairs` of queries and nodes, with gradients, or None."""
+    if _backend == "reference" or type(cache) is not Cache or edit_of(policy) is not None:
+        return None
+    if gpu_decoder.usable(cache):
+        return gpu_decoder
+    return cpu_score if cpu_score.usable(cache, pairs) else None
+
+
+_told: set[str] = set()
+
+
+def tell_why_not(policy: Any, cache: Any) -> None:
+    """Say once, in one line, why a policy is decoded without kernels on a GPU that has them."""
+    if _backend == "reference" or torch.is_grad_enabled() or not gpu_decoder.present(cache[0].device):
+        return
+    edit = edit_of(policy)
+    if edit is not None:
+        reason = f"{edit} is not what the compiled kernels implement"
+    else:
+        beyond = gpu_decoder.exceeded(cache)
+        if beyond is None:
+            return
+        reason = f"the GPU's kernels take {beyond}"
+    if reason not in _told:
+        _told.add(reason)
+        warnings.warn(f"{reason}: decoding runs by the policy's own methods, which is slower", stacklevel=2)
+
+
+def leaves_little(policy: Any, cache: Any, last: Tensor) -> bool:
+    """Whether a step of `last` [B, S] leaves the library too little to share: few solutions, or a kernel's own work."""
+    return decoder(policy, cache, last.numel()) is cpu_decoder or last.shape[1] < cpu_decoder.FEW
+
+
+# ---------------------------------------------------------------------------------------------- the encoder
+
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+def _plain(*modules: nn.Module) -> bool:
+    """Whether nobody listens to what these modules compute."""
+    return not any(getattr(module, hooks) for module in modules for hooks in _HOOKS)
+
+
+def run_layer(layer: Any, h: Tensor, adjacent: Tensor | None = None) -> Tensor:
+    """`layer(h, adjacent)`, by whichever implementation applies."""
+    kernel = _layer_kernel(layer, h, adjacent)
+    return layer(h, adjacent) if kernel is None else kernel(layer, h)
+
+
+def _layer_kernel(layer: Any, h: Tensor, adjacent: Tensor | None) -> Callable[[Any, Tensor], Tensor] | None:
+    if _backend == "reference" or adjacent is not None or edit_of(layer) is not None:
+        return None
+    unbiased, biased = (layer.qkv, layer.out), (layer.expand, layer.contract)
+    if any(type(part) is not nn.Linear for part in (*unbiased, *biased)) or not _plain(layer, *unbiased, *biased):
+        return None
+    if any(part.bias is not None for part in unbiased) or any(part.bias is None for part in biased):
+        return None
+    if gpu_encoder.usable(h, layer):
+        return gpu_encoder.layer_forward
+    norms = (layer.norm_attention, layer.norm_feed_forward)
+    if torch.compiler.is_compiling() or not _plain(*norms) or any(edit_of(norm) is not None for norm in norms):
+        return None
+    if cpu_training.usable(h, layer):
+        return cpu_training.layer_forward
+    return cpu_inference.layer_forward if cpu_inference.usable(h, layer) else None

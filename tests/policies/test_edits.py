@@ -1,0 +1,361 @@
+"""An edit of a policy or a layer takes effect at every batch size, precision and device, in decoding and in training.
+
+Compiled kernels stand for the methods as they are in the package. Each edit here must give what the edited methods
+give when kernels are switched off, and not what the unedited policy gives.
+"""
+
+from __future__ import annotations
+
+import types
+from itertools import pairwise
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from routelearn.decoding.decode import decode
+from routelearn.decoding.rollout import rollout
+from routelearn.errors import InputError
+from routelearn.policies.attention import AttentionPolicy
+from routelearn.policies.base import shape_of
+from routelearn.policies.kernels import select
+from routelearn.policies.layers import AttentionLayer, BatchNorm, Encoder
+from routelearn.problems import DeviceRng, get
+from routelearn.problems.base import legs_from
+from routelearn.runtime.compiling import autocast
+
+NODES, SOLUTIONS = 21, 4  # so that 64 and 200 instances are enough for every kernel
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here"))]
+
+
+class Negated(AttentionPolicy):
+    """Prefers what the model likes least."""
+
+    def logits(self, cache, seen):
+        return torch.where(seen.feasible, -super().logits(cache, seen), -torch.inf)
+
+
+class Tilted(AttentionPolicy):
+    """Another query."""
+
+    def query(self, cache, nodes, scalars):
+        return super().query(cache, nodes, scalars) * 3
+
+
+class Stepped(AttentionPolicy):
+    """Changes what a step returns, not the logits themselves."""
+
+    def step(self, cache, carry, seen):
+        logits, carry = super().step(cache, carry, seen)
+        return logits * 0.1, carry
+
+
+class Wider(AttentionPolicy):
+    """Another encoding."""
+
+    def encode(self, features, adjacent=None):
+        return super().encode(tuple(2 * group for group in features), adjacent)
+
+
+class Prepared(AttentionPolicy):
+    """Another projection of the embeddings."""
+
+    def prepare(self, h):
+        return super().prepare(3 * h)
+
+
+class GeluLayer(AttentionLayer):
+    def feed_forward(self, h):
+        return self.contract(F.gelu(self.expand(h)))
+
+
+class GeluPolicy(AttentionPolicy):
+    layer = GeluLayer
+
+
+class Squared(nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, h):
+        return self.inner(h).square()
+
+
+class ScaledNorm(BatchNorm):
+    def forward(self, h):
+        return 2 * super().forward(h)
+
+
+def patched_logits(policy):
+    own = policy.logits
+    policy.logits = types.MethodType(lambda self, cache, seen: own(cache, seen) * 0.2, policy)
+
+
+def patched_layer(policy):
+    layer = policy.encoder.layers[0]
+    layer.feed_forward = lambda h: layer.contract(F.silu(layer.expand(h)))
+
+
+def replaced_part(policy):
+    policy.encoder.layers[0].expand = Squared(policy.encoder.layers[0].expand)
+
+
+def biased_part(policy):
+    old = policy.encoder.layers[0].qkv
+    new = nn.Linear(old.in_features, old.out_features)
+    new.weight = old.weight
+    nn.init.normal_(new.bias, std=3.0)
+    policy.encoder.layers[0].qkv = new
+
+
+def hooked_part(policy):
+    policy.encoder.layers[0].contract.register_forward_hook(lambda module, given, result: 3 * result)
+
+
+def hooked_layer(policy):
+    policy.encoder.layers[0].register_forward_hook(lambda module, given, result: result.flip(-1))
+
+
+def other_norm(policy):
+    layer = policy.encoder.layers[0]
+    norm = ScaledNorm(policy.width)
+    norm.load_state_dict(layer.norm_attention.state_dict())
+    layer.norm_attention = norm
+
+
+def other_layer(policy):
+    mine = nn.TransformerEncoderLayer(policy.width, 4, 64, dropout=0.0, batch_first=True)
+
+    class Adapter(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = mine
+
+        def forward(self, h, adjacent=None):
+            return self.inner(h)
+
+    policy.encoder.layers[1] = Adapter()
+
+
+CLASSES = [Negated, Tilted, Stepped, Wider, Prepared, GeluPolicy]
+CHANGES = [
+    patched_logits, patched_layer, replaced_part, biased_part, hooked_part, hooked_layer, other_norm, other_layer,
+]  # fmt: skip
+
+
+def made(edit, device):
+    """The edited policy, and the same weights without the edit."""
+    torch.manual_seed(0)
+    shape = shape_of(get("tsp"))
+    plain = AttentionPolicy(shape, width=64, heads=4, layers=2, hidden=64)
+    mine = (edit if isinstance(edit, type) else AttentionPolicy)(shape, width=64, heads=4, layers=2, hidden=64)
+    mine.load_state_dict(plain.state_dict())
+    if not isinstance(edit, type):
+        torch.manual_seed(1)
+        edit(mine)
+    return mine.to(device), plain.to(device)
+
+
+def greedy_cost(policy, x, precision):
+    return float(decode(get("tsp"), policy.eval(), x, "greedy", precision=precision).cost.mean())
+
+
+def training_loss(policy, x, record, precision):
+    """The policy gradient's loss on a record, and the norm of its gradient, as in training."""
+    policy.train()
+    policy.zero_grad()
+    with autocast(x.xy.device, precision):
+        log_prob = policy.score(policy.encode(get("tsp").features(x)), record).sum(-1)
+    weights = torch.linspace(-1, 1, SOLUTIONS, device=x.xy.device)
+    loss = (weights * log_prob).mean()
+    loss.backward()
+    return float(loss), float(torch.stack([p.grad.norm() for p in policy.parameters() if p.grad is not None]).norm())
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("batch", [1, 8, 64, 200])
+@pytest.mark.parametrize("edit", [*CLASSES, *CHANGES], ids=lambda edit: edit.__name__)
+def test_an_edit_takes_effect(edit, batch, precision, device):
+    problem = get("tsp")
+    mine, plain = made(edit, device)
+    torch.manual_seed(2)
+    x = problem.sample(DeviceRng(device), batch, NODES)
+    with torch.no_grad(), select.backend("reference"):
+        cache = plain.eval().encode(problem.features(x))
+        record = rollout(
+            problem, plain, cache, x, solutions=SOLUTIONS, steps=NODES, temperature=1.0, record=True
+        ).trajectory
+    tolerance = 1e-3 if precision == "float32" else 3e-2
+    cost, (loss, slope) = greedy_cost(mine, x, precision), training_loss(mine, x, record, precision)
+    with select.backend("reference"):
+        right_loss, right_slope = training_loss(mine, x, record, precision)
+        other_loss, _ = training_loss(plain, x, record, precision)
+    assert (loss, slope) == pytest.approx((right_loss, right_slope), rel=tolerance, abs=1e-5)
+    assert abs(loss - other_loss) > 3 * abs(loss - right_loss) + 1e-4, "the loss is the unedited policy's"
+    mine, plain = made(edit, device)  # training moved the running statistics
+    with select.backend("reference"):
+        right_cost, other_cost = greedy_cost(mine, x, precision), greedy_cost(plain, x, precision)
+    assert cost == pytest.approx(right_cost, rel=tolerance)
+    if batch >= 8 and edit not in (Stepped, patched_logits):  # smaller logits order the nodes as before
+        assert abs(cost - other_cost) > 3 * abs(cost - right_cost), "the cost is the unedited policy's"
+
+
+@pytest.mark.parametrize("batch", [64, 200])
+def test_the_unedited_policy_runs_by_kernels(batch):
+    """Else the test above would hold without any kernel."""
+    plain, _ = made(AttentionPolicy, "cpu")
+    x = get("tsp").sample(DeviceRng(), batch, NODES)
+    features = get("tsp").features(x)
+    with torch.no_grad():
+        assert select.decoder(plain, plain.eval().encode(features), batch) is select.cpu_decoder
+        h = torch.randn(batch, NODES, 64)
+        kernel = select._layer_kernel(plain.encoder.layers[0], h, None)
+        assert kernel is select.cpu_inference.layer_forward
+    plain.train()
+    assert select.scorer(plain, plain.encode(features), batch * SOLUTIONS * NODES**2) is select.cpu_score
+
+
+def test_a_method_that_is_replaced_on_the_class_runs(monkeypatch):
+    plain, _ = made(AttentionPolicy, "cpu")
+    assert select.edit_of(plain) is None
+    own = AttentionPolicy.logits
+    monkeypatch.setattr(AttentionPolicy, "logits", lambda self, cache, seen: own(self, cache, seen) * 0.5)
+    assert select.edit_of(plain) == "AttentionPolicy.logits"
+    with torch.no_grad():
+        cache = plain.eval().encode(get("tsp").features(get("tsp").sample(DeviceRng(), 64, NODES)))
+        assert select.decoder(plain, cache, 64) is None
+
+
+# ------------------------------------------------------------------------------- methods edited in their file
+
+
+def test_kernels_implement_the_methods_as_they_are():
+    """If this fails, a method was edited: compare the kernels with it (the other tests here), then write down the
+    digests that `python -m routelearn.policies.kernels` prints."""
+    assert select.changed_digests() == {}
+
+
+def test_a_method_edited_in_its_file_runs_without_kernels():
+    class Thing:
+        def compute(self, x):
+            return x + 1
+
+    digest = select.digest(Thing.compute)
+    try:
+        select.implemented_by_kernels(compute=digest)(Thing)
+        assert select.edit_of(Thing()) is None
+        select.implemented_by_kernels(compute="0" * 12)(Thing)
+        assert select.edit_of(Thing()) == "Thing.compute"
+        assert select.changed_digests() == {"Thing.compute": digest}
+    finally:
+        del select._references[Thing]
+        select._edited.pop(Thing, None)
+
+
+def test_a_digest_sees_code_and_nothing_else():
+    def first(x):
+        """Adds."""
+        return x + 1  # one
+
+    def second(x):
+        return (x + 1)  # fmt: skip
+
+    def third(x):
+        return x + 2
+
+    first.__name__ = second.__name__ = third.__name__
+    digests = [select.digest(f) for f in (first, second, third)]
+    assert digests[0] != digests[2]
+    assert select.digest(len) is None
+
+
+# ------------------------------------------------------------------------------------------------ the backend
+
+
+def test_the_reference_backend_uses_no_kernel():
+    plain, _ = made(AttentionPolicy, "cpu")
+    features = get("tsp").features(get("tsp").sample(DeviceRng(), 200, NODES))
+    with torch.no_grad(), select.backend("reference"):
+        cache = plain.eval().encode(features)
+        assert select.decoder(plain, cache, 200) is None
+        assert select._layer_kernel(plain.encoder.layers[0], torch.randn(200, NODES, 64), None) is None
+    assert select._backend == "auto"
+
+
+def test_an_unknown_backend_is_refused_with_the_choices():
+    with (
+        pytest.raises(InputError, match="unknown backend 'fast'; the choices are auto, reference"),
+        select.backend("fast"),
+    ):
+        pass
+
+
+# --------------------------------------------------------------------------------- what a policy may look at
+
+
+class Near(AttentionPolicy):
+    """Likes near nodes: minus the leg from the last node, times a weight."""
+
+    weight = 50.0
+
+    def logits(self, cache, seen):
+        legs = legs_from(seen.instance, seen.last.clamp(min=0))
+        return super().logits(cache, seen) - self.weight * torch.where(seen.last[..., None] < 0, 0.0, legs)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_policy_sees_the_instance_and_the_last_node(device):
+    """With a large weight it is the nearest neighbour's tour."""
+    problem = get("tsp")
+    near, _ = made(Near, device)
+    x = problem.sample(DeviceRng(device), 40, NODES)
+    tours = decode(problem, near.eval(), x, "greedy").tour[:, 0]
+    distances = (x.xy[:, :, None] - x.xy[:, None]).norm(dim=-1)
+    for row, tour in enumerate(tours.tolist()):
+        left = set(range(NODES))
+        for here, there in pairwise(tour):
+            left.discard(here)
+            nearest = min(left, key=lambda node: float(distances[row, here, node]))
+            assert float(distances[row, here, there]) <= float(distances[row, here, nearest]) + 0.4  # 20 / 50
+
+
+def test_what_is_revealed_on_a_visit_is_not_in_the_instance_that_a_policy_sees():
+    problem = get("spctsp")
+    seen_prizes = []
+
+    class Curious(AttentionPolicy):
+        def logits(self, cache, seen):
+            seen_prizes.append(seen.instance.real_prize)
+            return super().logits(cache, seen)
+
+    x = problem.sample(DeviceRng(), 3, 6)
+    assert x.real_prize is not None
+    decode(problem, Curious(shape_of(problem), 32, 2, 1, 32).eval(), x, "greedy")
+    assert seen_prizes
+    assert all(prize is None for prize in seen_prizes)
+
+
+def test_an_encoder_of_ones_own_is_compiled_as_it_is():
+    """`encode_by` compiles the encoder's parts; with an `encode` or an encoder of one's own it takes the whole."""
+    taken = []
+
+    def compiled(fn):
+        taken.append(fn)
+        return fn
+
+    mine, _ = made(Wider, "cpu")
+    mine.encode_by(compiled)
+    assert taken == [mine.encode]
+
+    class Doubled(Encoder):
+        def forward(self, features, adjacent=None):
+            return 2 * super().forward(features, adjacent)
+
+    plain, _ = made(AttentionPolicy, "cpu")
+    plain.encoder.__class__ = Doubled
+    taken.clear()
+    plain.encode_by(compiled)
+    assert taken == [plain.encode]

@@ -106,7 +106,7 @@ def biased_part(policy):
     old = policy.encoder.layers[0].qkv
     new = nn.Linear(old.in_features, old.out_features)
     new.weight = old.weight
-    nn.init.normal_(new.bias, std=3.0)
+    nn.init.normal_(new.bias, std=10.0)
     policy.encoder.layers[0].qkv = new
 
 

@@ -18,13 +18,44 @@ import torch
 from routelearn.decoding.rollout import begin, look, rollout
 from routelearn.policies.attention import AttentionPolicy
 from routelearn.policies.base import map_seen, shape_of
+from routelearn.policies.kernels import select
+from routelearn.policies.kernels.cache import Cache
 from routelearn.policies.kernels.gpu import decoder as decoder_kernels
 from routelearn.policies.kernels.gpu import encoder as encoder_kernels
 from routelearn.policies.kernels.select import backend
-from routelearn.problems import DeviceRng, get
+from routelearn.problems import Context, DeviceRng, get
 
 CASES = [("tsp", 12), ("tsp", 17), ("cvrp", 9), ("sdvrp", 9), ("sdvrp", 15), ("pctsp", 15)]  # 16 is where a block ends
+CASES += [("crowded", 9), ("crowded", 13)]
+CHOICES = ("tsp", "cvrp", "sdvrp", "crowded")
 MEASURES = ("score", "gradient", "few", "many", "encoder", "encoder gradient")
+
+
+class Crowded:
+    """SDVRP that shows a policy as much as the kernels take: four context nodes, scalars and step features."""
+
+    context_nodes = context_scalars = step_dim = 4
+
+    def __init__(self):
+        self.inner = get("sdvrp")
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+    def context(self, x, s):
+        nodes, scalars = self.inner.context(x, s)
+        first = torch.where(nodes == 0, -1, nodes)  # a placeholder at the depot
+        far = (x.xy.shape[1] - 1 - nodes).clamp(min=0)
+        angles = torch.cat((scalars, scalars**2, (3 * scalars).sin(), 1 - scalars), -1)
+        return Context(torch.cat((nodes, first, far, torch.zeros_like(nodes)), -1), angles)
+
+    def step_features(self, x, s):
+        own = self.inner.step_features(x, s)
+        return torch.cat((own, own**2, (5 * own).cos(), own.roll(1, 2)), -1)
+
+
+def problem_of(name):
+    return Crowded() if name == "crowded" else get(name)
 
 
 def relative(a, b):
@@ -61,7 +92,7 @@ def measure(problem, policy, x, trajectory, weights, embedding_weights, precisio
 def compare(name, n, *, device="cpu", precision="float32", batch=2, solutions=3, width=32, heads=2):
     """How far the kernels are from the generic code, for each measure; and what generic bfloat16 loses itself."""
     torch.manual_seed(0)
-    problem = get(name)
+    problem = problem_of(name)
     x = problem.sample(DeviceRng(device), batch, n)
     policy = AttentionPolicy(shape_of(problem), width, heads, layers=2, hidden=128, norm="instance").to(device)
     steps = problem.max_steps(x)
@@ -118,7 +149,7 @@ def compare_kept(problem, policy, x, solutions):
 def compare_choices(name, n, *, device="cpu", draws=600, width=32, heads=2):
     """How far choices by the kernel are from the logits they stand for, few and many at a time."""
     torch.manual_seed(0)
-    problem = get(name)
+    problem = problem_of(name)
     x = problem.sample(DeviceRng(device), 2, n)
     policy = AttentionPolicy(shape_of(problem), width, heads, layers=1, hidden=64, norm="instance").to(device)
     cache = policy.encode(problem.features(x))
@@ -180,7 +211,7 @@ def test_interpreted_kernels_are_the_generic_code(interpreted, case, key):
 
 
 @pytest.mark.extra
-@pytest.mark.parametrize("name", ["tsp", "cvrp", "sdvrp"])
+@pytest.mark.parametrize("name", CHOICES)
 def test_interpreted_choices_are_drawn_from_the_logits(interpreted, name):
     result = interpreted[f"{name} choices"]
     assert max(result[kind] for kind in ("few", "many", "draws")) < 1e-4
@@ -194,7 +225,7 @@ needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU her
 
 
 @needs_gpu
-@pytest.mark.parametrize("name", ["tsp", "cvrp", "sdvrp", "pctsp"])
+@pytest.mark.parametrize("name", ["tsp", "cvrp", "sdvrp", "pctsp", "crowded"])
 @pytest.mark.parametrize("n", [20, 100])
 def test_kernels_on_a_gpu_lose_no_more_than_bfloat16_does(name, n):
     """Against float32; the generic code under the same autocast is the measure of what rounding costs."""
@@ -206,7 +237,7 @@ def test_kernels_on_a_gpu_lose_no_more_than_bfloat16_does(name, n):
 
 
 @needs_gpu
-@pytest.mark.parametrize("name", ["tsp", "cvrp", "sdvrp", "pctsp"])
+@pytest.mark.parametrize("name", ["tsp", "cvrp", "sdvrp", "pctsp", "crowded"])
 def test_kernels_on_a_gpu_in_single_precision(name):
     torch.set_float32_matmul_precision("highest")
     result = compare(name, 50, device="cuda", batch=4, solutions=16, width=128, heads=8)
@@ -215,7 +246,7 @@ def test_kernels_on_a_gpu_in_single_precision(name):
 
 
 @needs_gpu
-@pytest.mark.parametrize("name", ["tsp", "cvrp", "sdvrp"])
+@pytest.mark.parametrize("name", CHOICES)
 def test_choices_on_a_gpu_are_drawn_from_the_logits(name):
     torch.set_float32_matmul_precision("highest")
     result = compare_choices(name, 50, device="cuda", draws=100_000, width=128, heads=8)
@@ -238,6 +269,39 @@ def test_without_a_gpu_the_generic_code_runs():
     assert not encoder_kernels.expands(torch.empty(2, 6, 32), policy.encoder.layers[0].expand.weight)
 
 
+@pytest.mark.parametrize(
+    ("nodes", "slots", "scalars", "features", "words"),
+    [
+        (256, 4, 4, 0, None),
+        (252, 4, 4, 4, None),
+        (257, 1, 1, 0, "256 nodes and step features (here 257)"),
+        (254, 1, 1, 3, "256 nodes and step features (here 257)"),
+        (20, 5, 1, 0, "4 context nodes (here 5)"),
+        (20, 1, 5, 0, "4 context scalars (here 5)"),
+        (20, 1, 1, 5, "4 step features (here 5)"),
+    ],
+)
+def test_the_kernels_say_which_of_their_limits_is_exceeded(nodes, slots, scalars, features, words):
+    shapes = ((1, nodes, 8, 16), (1, nodes, 8, 16), (1, nodes, 128), (1, slots, nodes, 128), (1, slots, 128))
+    cache = Cache(*(torch.empty(shape) for shape in (*shapes, (scalars, 128), (3, features, 128))))
+    assert decoder_kernels.exceeded(cache) == words
+
+
+def test_what_exceeds_the_kernels_is_said_once_in_one_line(monkeypatch, recwarn):
+    """As on a GPU: the kernels are there, and this problem is too large for them."""
+    monkeypatch.setattr(decoder_kernels, "present", lambda device: True)
+    monkeypatch.setattr(select, "_told", set())
+    problem = get("tsp")
+    policy = AttentionPolicy(shape_of(problem), 32, 2, 1, 32).eval()
+    with torch.no_grad():
+        for _ in range(2):
+            policy.begin(policy.encode(problem.features(problem.sample(DeviceRng(), 1, 300))), 2)
+    assert [str(warning.message) for warning in recwarn] == [
+        "the GPU's kernels take 256 nodes and step features (here 300): decoding runs by the policy's own methods, "
+        "which is slower"
+    ]
+
+
 if __name__ == "__main__":
     found = {f"{name}{n}": compare(name, n) for name, n in CASES}
-    print(json.dumps(found | {f"{name} choices": compare_choices(name, 12) for name in ("tsp", "cvrp", "sdvrp")}))
+    print(json.dumps(found | {f"{name} choices": compare_choices(name, 12) for name in CHOICES}))

@@ -23,6 +23,7 @@ SERVES_ALL = (
 # held to the rule that there are no circles.
 LAYERS = (
     {"errors"},
+    {"plugins"},
     {"registry"},
     {"problems", "runtime"},
     {"policies"},
@@ -30,11 +31,12 @@ LAYERS = (
     {"solvers", "search", "data", "evaluation"},
     {"training", "plots"},
     {"reproduce"},
-    {"serve", "cli"},
+    {"serve", "cli", "registering"},
 )
 ONLY = {
     "errors": set(),
-    "registry": {"errors"},
+    "plugins": {"errors", "plugins"},
+    "registry": {"errors", "plugins"},
     "runtime": {"errors", "runtime"},
     "problems": {"errors", "problems", "registry"},
     "policies": {"errors", "policies", "registry", "runtime"},

@@ -153,7 +153,8 @@ def is_loading() -> bool:
 
 def _path_of(shown: str) -> str | None:
     """The absolute path of a plugin's file; None for the name of a module."""
-    if all(part.isidentifier() for part in shown.split(".")) and not shown.endswith(".py"):
+    is_name = all(part.isidentifier() for part in shown.split("."))
+    if is_name and not shown.endswith(".py") and not os.path.isfile(shown):
         return None
     path = os.path.abspath(shown)
     if os.path.isdir(path):

@@ -12,6 +12,8 @@ _EXPORTS = {
     "solve": "routelearn.solving",
     "solve_many": "routelearn.solving",
     "Solution": "routelearn.solving.solution",
+    "evaluate": "routelearn.api",
+    "decode": "routelearn.api",
     "check_problem": "routelearn.problems.contract.checking",
     "ContractError": "routelearn.problems.contract.checking",
     "PROBLEMS": "routelearn.problems",

@@ -27,11 +27,11 @@ LAYERS = (
     {"registry"},
     {"problems", "runtime"},
     {"policies"},
-    {"decoding", "models"},
+    {"decoding", "models", "plots"},
     {"solvers", "search", "data", "evaluation"},
-    {"training", "plots"},
+    {"training"},
     {"reproduce"},
-    {"serve", "cli", "registering"},
+    {"serve", "cli", "registering", "api"},
 )
 ONLY = {
     "errors": set(),

@@ -13,7 +13,6 @@ from routelearn.errors import InputError
 from routelearn.plugins import Plugin, plugin_of_caller
 from routelearn.plugins.loading import is_loading
 from routelearn.policies import POLICIES
-from routelearn.policies.base import Policy
 from routelearn.problems import PROBLEMS
 from routelearn.problems.base import Problem
 from routelearn.registry import Registry
@@ -56,7 +55,8 @@ def _baselines() -> Registry[Any]:
 
 
 PROBLEM = Kind("problem", "docs/add_a_problem.md", members(Problem), lambda: PROBLEMS)
-POLICY = Kind("policy", "docs/extend.md", members(Policy), lambda: POLICIES)
+# What every use of a policy asks for; one of a loss's own choosing may ask for more.
+POLICY = Kind("policy", "docs/extend.md", ("compiles", "encode", "begin", "step", "choose", "score"), lambda: POLICIES)
 SOLVER = Kind("solver", "docs/extend.md", members(Solver), _solvers)
 LOSS = Kind("loss", "docs/extend.md", ("__call__",), _losses)
 BASELINE = Kind("baseline", "docs/extend.md", ("value",), _baselines)

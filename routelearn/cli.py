@@ -30,10 +30,7 @@ COMMANDS = {
 }
 
 # Every command takes it, before or after the command's name; `main` reads it before the command is made.
-PLUGIN = (
-    "--plugin FILE.py loads a plugin with problems, policies, losses, baselines or solvers of your own; "
-    "every command takes it, and it may be repeated (docs/extend.md)."
-)
+PLUGIN = "--plugin FILE.py loads a plugin, and may be repeated (docs/extend.md)."
 
 USUAL_WARNING: Any = warnings.formatwarning
 INTERRUPTED = 130  # the shell's status for a command ended by Ctrl-C

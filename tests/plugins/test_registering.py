@@ -11,6 +11,7 @@ from torch import nn
 
 import routelearn
 from routelearn import plugins, registering, solvers
+from routelearn.data.fields import template
 from routelearn.errors import InputError
 from routelearn.policies import POLICIES
 from routelearn.policies.attention import AttentionPolicy
@@ -88,6 +89,14 @@ def test_a_notebook_is_called_main_and_may_register_again():
         "file": "__main__", "path": None, "sha256": None, "module": "__main__"
     }  # fmt: skip
     assert isinstance(PROBLEMS["mini-tsp"], cell["Mini"])
+
+
+def test_a_problem_that_is_registered_anew_shows_its_new_fields():
+    cell = {"__name__": "__main__"}
+    exec(PROBLEM, cell)
+    assert template(PROBLEMS["mini-tsp"])._fields == ("xy", "distances")
+    exec(PROBLEM.replace("tsp import TSP", "cvrp import CVRP").replace("(TSP)", "(CVRP)"), cell)
+    assert "demand" in template(PROBLEMS["mini-tsp"])._fields
 
 
 # ---------------------------------------------------------------------------------------------- what is missing

@@ -7,13 +7,18 @@ from typing import Any
 __version__ = "0.1.0"
 
 # Names that people import from the package; each is loaded when first used, so that `import routelearn` is cheap.
+# After a colon: what the module calls it.
 _EXPORTS = {
     "solve": "routelearn.solving",
     "solve_many": "routelearn.solving",
     "Solution": "routelearn.solving.solution",
+    "evaluate": "routelearn.api",
+    "decode": "routelearn.api",
     "check_problem": "routelearn.problems.contract.checking",
     "ContractError": "routelearn.problems.contract.checking",
     "PROBLEMS": "routelearn.problems",
+    "register": "routelearn.registering",
+    "load_plugin": "routelearn.plugins:load",
     "load_model": "routelearn.models",
     "InputError": "routelearn.errors",
     "Infeasible": "routelearn.errors",
@@ -25,7 +30,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'routelearn' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_EXPORTS[name]), name)
+    module, _, attribute = _EXPORTS[name].partition(":")
+    return getattr(import_module(module), attribute or name)
 
 
 def __dir__() -> list[str]:

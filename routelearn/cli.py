@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 import os
 import sys
+import warnings
 from importlib import import_module
 from typing import Any, NoReturn
 
 import typer
 
+from routelearn import plugins
 from routelearn.errors import Infeasible, InputError
 
 # Command -> the line that `routelearn --help` shows. The function has the command's name, in the file of that name.
@@ -27,6 +29,10 @@ COMMANDS = {
     "import-authors": "Turn a checkpoint of the paper's authors into a model.",
 }
 
+# Every command takes it, before or after the command's name; `main` reads it before the command is made.
+PLUGIN = "--plugin FILE.py loads a plugin, and may be repeated (docs/extend.md)."
+
+USUAL_WARNING: Any = warnings.formatwarning
 INTERRUPTED = 130  # the shell's status for a command ended by Ctrl-C
 
 # Typer carries its own copy of click from some version on; its base error is reached through a name it exports.
@@ -37,13 +43,14 @@ def overview() -> str:
     """What `routelearn --help` prints."""
     width = max(map(len, COMMANDS)) + 2
     lines = [
-        "Usage: routelearn COMMAND [OPTIONS]",
+        "Usage: routelearn COMMAND [OPTIONS] [--plugin FILE.py]",
         "",
         "  Learned heuristics for routing problems: solve your own stops, train models, compare with solvers.",
         "",
         "Commands:",
         *(f"  {name:{width}}{summary}" for name, summary in COMMANDS.items()),
         "",
+        "--plugin FILE.py, on any command, loads problems, policies, losses, baselines or solvers of your own.",
         "`routelearn COMMAND --help` explains a command; `routelearn --version` shows the version.",
     ]
     return "\n".join(lines)
@@ -56,6 +63,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     # Threads that wait for each other soon sleep. By default they spin, which beside other work slows a training down
     # (docs/training.md). Read when the library is loaded, which is later.
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+    warnings.formatwarning = show_warning  # type: ignore[assignment]
+    arguments, wanted = take_plugins(arguments)
     if not arguments or arguments[0] in ("-h", "--help"):
         print(overview())
         sys.exit(0)
@@ -68,6 +77,10 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     if name not in COMMANDS:
         fail(f"unknown command {name!r}; the commands are {', '.join(COMMANDS)}")
     try:
+        for plugin in wanted:  # first: what they register are choices that the command's help names
+            plugins.load(plugin)
+        plugins.from_environment()
+        plugins.available()
         code = command(name).main(args=rest, prog_name=f"routelearn {name}", standalone_mode=False)
     except InputError as error:
         fail(str(error))
@@ -86,6 +99,31 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     sys.exit(code if isinstance(code, int) else 0)
 
 
+def take_plugins(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """(the other arguments, what stands after each --plugin)."""
+    others: list[str] = []
+    wanted: list[str] = []
+    left = iter(arguments)
+    for argument in left:
+        name, equals, value = argument.partition("=")
+        if argument == "--":
+            others += [argument, *left]
+        elif name != "--plugin":
+            others.append(argument)
+        elif plugin := value if equals else next(left, ""):
+            wanted.append(plugin)
+        else:
+            fail("--plugin needs a file, such as --plugin my_variant.py")
+    return others, wanted
+
+
+def show_warning(message: Any, category: Any, *where: Any) -> str:
+    """Warnings about plugins as a line for people, others as Python words them."""
+    if issubclass(category, plugins.PluginWarning):
+        return f"warning: {' '.join(str(message).split())}\n"
+    return str(USUAL_WARNING(message, category, *where))
+
+
 def replace_unprintable() -> None:
     """A character that the terminal's encoding does not have is printed as ?, and never an error."""
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
@@ -96,7 +134,7 @@ def command(name: str) -> Any:
     """The command of that name, made by typer from its function."""
     module = name.replace("-", "_")
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
-    app.command(name=name)(getattr(import_module(f"routelearn.commands.{module}"), module))
+    app.command(name=name, epilog=PLUGIN)(getattr(import_module(f"routelearn.commands.{module}"), module))
     return typer.main.get_command(app)
 
 

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
+from routelearn import plugins
 from routelearn.errors import InputError
+from routelearn.plugins import Plugin
 
 Thing = TypeVar("Thing")
 
 
 class Registry(Mapping[str, Thing]):
-    """A dictionary that is only added to. It knows which plugin a name came from, and lists the choices when asked
+    """A dictionary that plugins add to. It knows which plugin a name came from, and lists the choices when asked
     for a name it does not have."""
 
     def __init__(self, kind: str, things: Mapping[str, Thing]):
         self.kind = kind  # "problem", "policy", ...: what messages call its things
         self._things = dict(things)
-        self._plugins: dict[str, str] = {}  # name -> the plugin that registered it; this package's own are not in it
+        self._plugins: dict[str, Plugin] = {}  # who registered a name; this package's own are not in it
 
     def __getitem__(self, name: str) -> Thing:
         return self._things[name]
@@ -29,19 +31,36 @@ class Registry(Mapping[str, Thing]):
         return len(self._things)
 
     def find(self, name: str) -> Thing:
-        """The thing of that name; an unknown name raises and lists the choices."""
+        """The thing of that name, if need be from an installed plugin; an unknown name raises and lists the choices."""
+        if name not in self._things:
+            plugins.available()
         if name not in self._things:
             raise InputError(f"unknown {self.kind} {name!r}; the choices are {', '.join(self._things)}")
         return self._things[name]
 
-    def add(self, name: str, thing: Thing, plugin: str) -> None:
-        """Add what a plugin registers; a name that is taken is refused, unless it is the same thing once more."""
-        if name in self._things and self._things[name] is not thing:
-            owner = self._plugins.get(name, "routelearn itself")
-            raise InputError(f"the {self.kind} name {name!r} is taken (by {owner}); choose another")
+    def add(self, name: str, thing: Thing, plugin: Plugin) -> None:
+        """Add what a plugin registers; a name that is taken is refused, unless it is the same thing once more.
+
+        In a notebook a cell runs again and again: what it registered before is replaced.
+        """
+        if name in self._things:
+            if self._things[name] is thing:
+                return
+            owner = self._plugins.get(name)
+            if owner is not plugin or plugin.path is not None:
+                raise InputError(
+                    f"the {self.kind} name {name!r} is taken (by {owner or 'routelearn itself'}); choose another"
+                )
+        else:
+            plugin.registered.append((self, name))
         self._things[name] = thing
         self._plugins[name] = plugin
 
-    def plugin_of(self, name: str) -> str | None:
+    def remove(self, name: str) -> None:
+        """Take back what a plugin registered; this package's own names stay."""
+        if self._plugins.pop(name, None) is not None:
+            del self._things[name]
+
+    def plugin_of(self, name: str) -> Plugin | None:
         """The plugin that registered a name; None for this package's own."""
         return self._plugins.get(name)

@@ -23,18 +23,20 @@ SERVES_ALL = (
 # held to the rule that there are no circles.
 LAYERS = (
     {"errors"},
+    {"plugins"},
     {"registry"},
     {"problems", "runtime"},
     {"policies"},
-    {"decoding", "models"},
+    {"decoding", "models", "plots"},
     {"solvers", "search", "data", "evaluation"},
-    {"training", "plots"},
+    {"training"},
     {"reproduce"},
-    {"serve", "cli"},
+    {"serve", "cli", "registering", "api"},
 )
 ONLY = {
     "errors": set(),
-    "registry": {"errors"},
+    "plugins": {"errors", "plugins"},
+    "registry": {"errors", "plugins"},
     "runtime": {"errors", "runtime"},
     "problems": {"errors", "problems", "registry"},
     "policies": {"errors", "policies", "registry", "runtime"},

@@ -8,8 +8,10 @@ from typing import Any
 
 import typer
 
+from routelearn.commands.backend import BACKEND, Backend
+
 # Which options each way of solving reads; giving one of the other is an error, not silence.
-FOR_MODEL, FOR_SOLVER = ("model", "decode", "device", "precision"), ("seconds", "engine", "store")
+FOR_MODEL, FOR_SOLVER = ("model", "decode", "device", "precision", "backend"), ("seconds", "engine", "store")
 
 
 def evaluate(
@@ -32,16 +34,16 @@ def evaluate(
     precision: str | None = typer.Option(
         None, help="For a model: float32, bfloat16, or auto (bfloat16 on a GPU). [default: float32]"
     ),
+    backend: Backend | None = typer.Option(None, help=f"For a model: {BACKEND} [default: auto]"),
     engine: str | None = typer.Option(None, help="For a solver: local, or ray for a cluster. [default: local]"),
     store: Path | None = typer.Option(None, help="For a solver: keep results as they come, to resume later."),
 ) -> None:
     """Solve every instance, check every solution, and report mean cost, standard error, time and gap."""
-    from routelearn import problems
-    from routelearn.data import read_instances
+    from routelearn import api
     from routelearn.errors import InputError
 
     given = {
-        "model": model, "decode": decode, "device": device, "precision": precision,
+        "model": model, "decode": decode, "device": device, "precision": precision, "backend": backend,
         "seconds": seconds, "engine": engine, "store": store,
     }  # fmt: skip
     for name in FOR_SOLVER if solver is None else FOR_MODEL:
@@ -55,106 +57,46 @@ def evaluate(
     for file in (json_out, costs_out):  # before the work, not after it
         if file is not None and not file.parent.is_dir():
             raise InputError(f"{file}: there is no folder {file.parent} to write into")
-    name, x = read_instances(data, problem, limit)
-    chosen = problems.get(name)
-    count, nodes = x.xy.shape[:2]
+    chosen, x = api.instances(data, problem, limit)
+    name, (count, nodes) = chosen.name, x.xy.shape[:2]
+    customers = nodes - 1 if chosen.has_depot else nodes
     known: Any = None
     if reference is not None:
-        known = read_costs(reference, name, nodes - 1 if chosen.has_depot else nodes, count, instances=x)
+        known = read_costs(reference, name, customers, count, instances=x)
+    method: Any = None if model is None else Path(model)  # a text could also name a solver
     if solver is not None:
-        result = run_solver(chosen, x, solver, or_default(seconds, 1.0), seed, or_default(engine, "local"), store)
-    else:
-        result = run_policy(
-            chosen, x, model, or_default(decode, "greedy"), seed, or_default(device, "auto"),
-            or_default(precision, "float32"),
+        from routelearn import solvers
+
+        method = solvers.get(solver)
+    with progress_bar() as bar:
+        task = bar.add_task(f"{name} {solver or or_default(decode, 'greedy')}", total=count)
+        found = api.evaluate(
+            method, x, or_default(decode, "greedy"), problem=chosen, device=or_default(device, "auto"),
+            backend=or_default(backend, "auto"), precision=or_default(precision, "float32"), seed=seed,
+            seconds=seconds, engine=engine, store=store, progress=lambda done: bar.advance(task, done),
         )  # fmt: skip
-    typer.echo(f"{data.name}: {count} instances of {name}, {result['nodes']} nodes, {result['decode']}")
-    typer.echo(f"mean cost {result['mean_cost']:.5f} +- {result['standard_error']:.5f} (standard error)")
-    typer.echo(f"infeasible {result['infeasible']}; {result['seconds']:.2f} s on {result['device']}")
+    result = {**found.to_dict(), "nodes": nodes, "customers": customers, "problem": name}
+    typer.echo(f"{data.name}: {count} instances of {name}, {nodes} nodes, {found.decode}")
+    typer.echo(f"mean cost {found.mean:.5f} +- {found.standard_error:.5f} (standard error)")
+    typer.echo(f"infeasible {found.infeasible}; {found.seconds:.2f} s on {found.device}")
     if reference is not None:
         import torch
 
-        from routelearn.evaluation.evaluate import paired_gap
-
-        gap, error = paired_gap(torch.tensor(result["costs"], dtype=torch.float64), torch.as_tensor(known))
+        gap, error = found.gap(torch.as_tensor(known))
         result["gap"], result["gap_standard_error"] = gap, error
         typer.echo(f"gap to {reference.name} {gap:+.3%} +- {error:.3%}")
     if json_out is not None:
         plain = [None if cost != cost else cost for cost in result["costs"]]  # JSON has no NaN
         json_out.write_text(json.dumps({**result, "costs": plain}) + "\n")
     if costs_out is not None:
-        write_costs(costs_out, name, result["customers"], result["costs"], x)
-    if result["infeasible"]:
+        write_costs(costs_out, name, customers, result["costs"], x)
+    if found.infeasible:
         raise typer.Exit(1)
 
 
 def or_default(given: Any, default: Any) -> Any:
     """The default if nothing was given; an empty text was given, and is wrong."""
     return default if given is None else given
-
-
-def run_policy(
-    problem: Any, x: Any, model: str | None, decode: str, seed: int, device: str, precision: str
-) -> dict[str, Any]:
-    from routelearn.decoding import decode as decoding
-    from routelearn.errors import InputError
-    from routelearn.evaluation.evaluate import evaluate as judge
-    from routelearn.evaluation.evaluate import parse
-    from routelearn.models import load_model
-    from routelearn.runtime.compiling import best_device
-    from routelearn.training.config import PRECISIONS
-
-    parsed, improved = parse(decode)
-    decoding.refuse_hindsight(problem, parsed)
-    if improved and problem.reveals_on_visit:
-        raise InputError(
-            f"{decode!r} changes a tour after its prizes were revealed, which is hindsight; leave +improve out"
-        )
-    if precision not in PRECISIONS:
-        raise InputError(f"unknown precision {precision!r}; the choices are {', '.join(PRECISIONS)}")
-    where = best_device(device)
-    nodes = x.xy.shape[1]
-    customers = nodes - 1 if problem.has_depot else nodes
-    loaded = load_model(problem.name, customers, path=model, device=where)
-    with progress_bar() as bar:
-        task = bar.add_task(f"{problem.name} {decode}", total=x.xy.shape[0])
-        result = judge(
-            problem, loaded.policy, x, decode, device=where, seed=seed, precision=precision,
-            progress=lambda done: bar.advance(task, done),
-        )  # fmt: skip
-    return {**result.to_dict(), "nodes": nodes, "customers": customers, "problem": problem.name}
-
-
-def run_solver(
-    problem: Any, x: Any, solver: str, seconds: float, seed: int, engine: str, store: Path | None
-) -> dict[str, Any]:
-    import platform
-
-    import torch
-
-    from routelearn import solvers
-    from routelearn.solvers.farm.running import solve_instances
-
-    nodes = x.xy.shape[1]
-    with progress_bar() as bar:
-        task = bar.add_task(f"{problem.name} {solver}", total=x.xy.shape[0])
-        found = solve_instances(
-            problem, x, solvers.get(solver), seconds=seconds, seed=seed, store=store, engine=engine,
-            progress=lambda done: bar.advance(task, done),
-        )  # fmt: skip
-    good = found.costs[~found.costs.isnan()]
-    return {
-        "mean_cost": float(good.mean()) if len(good) else float("nan"),
-        "standard_error": float(good.std() / max(1, len(good)) ** 0.5) if len(good) > 1 else 0.0,
-        "costs": torch.as_tensor(found.costs).tolist(),
-        "infeasible": found.infeasible,
-        "seconds": found.seconds,
-        "decode": solver,
-        "device": f"{platform.processor() or platform.machine()} CPU",
-        "nodes": nodes,
-        "customers": nodes - 1 if problem.has_depot else nodes,
-        "problem": problem.name,
-    }
 
 
 def progress_bar() -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 import typer
 
+from routelearn.commands.backend import BACKEND, Backend
 from routelearn.commands.solve import OUT, PLOT, SEED, check_has_depot, check_target, deliver, show_event, show_line
 
 
@@ -28,10 +29,12 @@ def improve(
     ),
     threads: int | None = typer.Option(None, min=1, help="Searches at once. [default: the processors, 4 at most]"),
     seed: int = typer.Option(0, help=SEED),
+    backend: Backend = typer.Option(Backend.auto, help=f"Where a policy takes part: {BACKEND}"),
 ) -> None:
     """Improve a solution by local search; it never gets worse."""
     from routelearn.data import read_stops, solution_of, to_instance
     from routelearn.errors import InputError
+    from routelearn.policies.kernels import select
     from routelearn.solving import solve_stops
     from routelearn.solving.resume import read_routes, remeasured, to_tour
 
@@ -58,10 +61,11 @@ def improve(
     differs = remeasured(said, solution_of(converted, found[0], tour[0, 0]))
     if differs is not None and all(option is None for option in (stops, matrix, rounded, problem)):
         raise InputError(f"{solution}: {differs}; if they were changed, name them with --stops or --matrix")
-    better = solve_stops(
-        found[0], problem=named, **values, seconds=seconds, seed=seed, threads=threads, given=tour, policy=False,  # type: ignore[arg-type]
-        watch=show_event if watch else None, tell=show_line,
-    )  # fmt: skip
+    with select.backend(backend):
+        better = solve_stops(
+            found[0], problem=named, **values, seconds=seconds, seed=seed, threads=threads, given=tour, policy=False,  # type: ignore[arg-type]
+            watch=show_event if watch else None, tell=show_line,
+        )  # fmt: skip
     if differs is not None:  # the user measures by other stops or lengths: that is a new start, and is said
         better = replace(better, notes=(*better.notes, f"{solution}: {differs}"))
     deliver(better, out, plot, solution.stem)

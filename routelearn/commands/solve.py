@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, TextIO
 
 import typer
 
+from routelearn.commands.backend import BACKEND, Backend
+
 if TYPE_CHECKING:
     from routelearn.data.stops import Stops
     from routelearn.problems import Problem
@@ -41,9 +43,11 @@ def solve(
     rounded: bool = typer.Option(True, help="Lengths of a .tsp or .vrp rounded as these libraries define."),
     threads: int | None = typer.Option(None, min=1, help="Searches at once. [default: the processors, 4 at most]"),
     seed: int = typer.Option(0, help=SEED),
+    backend: Backend = typer.Option(Backend.auto, help=f"For the policy: {BACKEND}"),
 ) -> None:
     """Find a good route for your own stops, in the time you give: `routelearn solve stops.csv --seconds 1`."""
     from routelearn.data import to_instance
+    from routelearn.policies.kernels import select
     from routelearn.solving import solve_stops
 
     found = read_all(stops or [], matrix, rounded)
@@ -55,11 +59,12 @@ def solve(
     done = 0
     try:
         for one, name in zip(found, names, strict=True):
-            solution = solve_stops(
-                one, problem=problem, capacity=capacity, max_length=max_length, min_prize=min_prize, seconds=seconds,
-                seed=seed, policy=policy, model=model, threads=threads, watch=show_event if watch else None,
-                tell=show_line,
-            )  # fmt: skip
+            with select.backend(backend):
+                solution = solve_stops(
+                    one, problem=problem, capacity=capacity, max_length=max_length, min_prize=min_prize,
+                    seconds=seconds, seed=seed, policy=policy, model=model, threads=threads,
+                    watch=show_event if watch else None, tell=show_line,
+                )  # fmt: skip
             heard = deliver(solution, out, plot, name, brief=len(found) > 1)
             done += 1
             if not heard:

@@ -15,14 +15,15 @@ LARGEST_WHOLE = 10**12  # sums over a million nodes stay far inside 64 bits
 _PROBE = 5  # customers of the sample that shows what an instance looks like; unlike any other axis
 
 
-_templates: dict[str, Any] = {}
+_templates: dict[str, tuple[Problem, Any]] = {}  # of a name, for one object: a notebook may register another
 
 
 def template(problem: Problem) -> Any:
     """One small instance: its fields, which of them are whole numbers, and their axes. Made once for each problem."""
-    if problem.name not in _templates:
-        _templates[problem.name] = problem.sample(NumpyRng(0), 1, _PROBE)
-    return _templates[problem.name]
+    known = _templates.get(problem.name)
+    if known is None or known[0] is not problem:
+        known = _templates[problem.name] = (problem, problem.sample(NumpyRng(0), 1, _PROBE))
+    return known[1]
 
 
 def needed(problem: Problem) -> list[str]:

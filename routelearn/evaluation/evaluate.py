@@ -7,7 +7,8 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -22,31 +23,73 @@ from routelearn.evaluation.referee import double, judge
 from routelearn.problems.base import Problem, to_device
 from routelearn.runtime.compiling import compiled, compiled_encoder, resolve_precision
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 WORTH_COMPILING = 100_000  # encoded instances from which compiling pays on a GPU: it takes half a minute
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Evaluation:
     """What came of it. Costs as the problem states them: minimised, so prizes are negative."""
 
-    tours: Tensor  # [B, 1, T]
-    costs: Tensor  # [B] float64
+    tours: Tensor  # [B, 1, T]; a row of -1 where a solver found nothing
+    costs: Tensor  # [B] float64; NaN where a solver gave no valid answer
     infeasible: int
     seconds: float
-    decode: str
+    decode: str  # the decoding strategy, or the solver
     device: str
+    problem: str = ""
+    nodes: int = 0  # of each instance
+
+    @property
+    def solved(self) -> Tensor:
+        """The costs of the instances that have one."""
+        return self.costs[~self.costs.isnan()]
 
     @property
     def mean(self) -> float:
-        return float(self.costs.mean())
+        return float(self.solved.mean())
 
     @property
     def standard_error(self) -> float:
-        return float(self.costs.std() / math.sqrt(len(self.costs))) if len(self.costs) > 1 else 0.0
+        return float(self.solved.std() / math.sqrt(len(self.solved))) if len(self.solved) > 1 else 0.0
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of the mean over instances of this kind."""
+        reach = 1.96 * self.standard_error
+        return self.mean - reach, self.mean + reach
+
+    def __repr__(self) -> str:
+        low, high = self.interval
+        what = f"{len(self.costs)} instances of {self.problem}" if self.problem else f"{len(self.costs)} instances"
+        return (
+            f"Evaluation({self.decode}, {what}: mean cost {self.mean:.5f} (95 % interval {low:.5f} to {high:.5f}), "
+            f"infeasible {self.infeasible}, {self.seconds:.2f} s on {self.device})"
+        )
 
     def gap(self, reference: Tensor) -> tuple[float, float]:
         """`paired_gap` of these costs."""
         return paired_gap(self.costs, reference)
+
+    def plot(self, path: str | Path | None = None, reference: Tensor | None = None) -> Figure | None:
+        """A histogram of the costs, or of the gaps to `reference` costs [B] in per cent.
+
+        A matplotlib figure; with a path, a file instead: .png, .svg or .pdf.
+        """
+        from routelearn.plots.costs import histogram
+        from routelearn.plots.saving import save_as
+
+        title = f"{self.problem or 'instances'}, {self.decode}: {len(self.costs)} instances"
+        if reference is None:
+            figure = histogram(self.costs, title)
+        else:
+            figure = histogram(100 * gaps(self.costs, reference), title, "gap to the reference, %")
+        if path is None:
+            return figure
+        save_as(figure, path)
+        return None
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -65,13 +108,19 @@ def paired_gap(costs: Tensor, reference: Tensor) -> tuple[float, float]:
 
     Positive is worse, of prizes (negative costs), too. Instances without a solution (NaN) are left out.
     """
+    difference = gaps(costs, reference)
+    difference = difference[~difference.isnan()]
+    error = float(difference.std() / math.sqrt(len(difference))) if len(difference) > 1 else 0.0
+    return float(difference.mean()), error if len(difference) else math.nan
+
+
+def gaps(costs: Tensor, reference: Tensor) -> Tensor:
+    """[B]: each cost's difference to its reference cost as a share of their mean; NaN without a solution."""
+    reference = torch.as_tensor(reference)
     if len(reference) < len(costs):
         raise InputError(f"{len(reference)} reference costs for {len(costs)} instances; give one for each")
     costs, reference = costs.cpu().double(), reference[: len(costs)].cpu().double()
-    solved = ~costs.isnan()
-    difference = (costs - reference)[solved] / reference[solved].mean().abs()
-    error = float(difference.std() / math.sqrt(len(difference))) if len(difference) > 1 else 0.0
-    return float(difference.mean()), error if len(difference) else math.nan
+    return (costs - reference) / reference[~costs.isnan()].mean().abs()
 
 
 def fingerprints(x: Any) -> NDArray[np.uint64]:
@@ -142,4 +191,6 @@ def evaluate(
     seconds = time.perf_counter() - started
     valid = judge(problem, x, tours)
     costs = problem.cost(double(x), tours)[:, 0]  # of rule breakers too: `infeasible` counts them
-    return Evaluation(tours, costs, int(valid.isnan().sum()), seconds, strategy, str(device))
+    return Evaluation(
+        tours, costs, int(valid.isnan().sum()), seconds, strategy, str(device), problem.name, x.xy.shape[1]
+    )

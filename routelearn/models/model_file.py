@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,13 @@ from safetensors.torch import save as to_bytes
 
 from routelearn import policies, problems
 from routelearn.errors import InputError
+from routelearn.plugins import PluginWarning
 from routelearn.policies.base import shape_of
 from routelearn.runtime.atomic import replace_file
 
 FORMAT = "routelearn-model-1"
+# What a header raises that nobody wrote in earnest.
+UNFIT = (KeyError, TypeError, ValueError, RuntimeError, ArithmeticError, AttributeError, AssertionError)
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,10 @@ class Model:
 
 
 def save(path: str | os.PathLike[str], model: Model, *, half: bool = False) -> None:
-    """Write atomically. `half` stores floating point weights in half precision."""
+    """Write atomically. `half` stores floating point weights in half precision.
+
+    The card also records the plugins that problem and policy came from, if they did.
+    """
     target = Path(path)
     tensors = {}
     for name, tensor in model.policy.state_dict().items():
@@ -43,7 +50,7 @@ def save(path: str | os.PathLike[str], model: Model, *, half: bool = False) -> N
         "problem": model.problem,
         "policy": model.kind,
         "options": json.dumps(model.options),
-        "card": json.dumps(model.card),
+        "card": json.dumps(with_plugins(model)),
     }
     try:
         content = to_bytes(tensors, metadata=header)
@@ -69,11 +76,76 @@ def load(path: str | os.PathLike[str], device: torch.device | str = "cpu") -> Mo
         options, card = json.loads(header["options"]), json.loads(header["card"])
         if options.get("layers", 0) > len(tensors) or not isinstance(card, dict):
             raise InputError("its header does not fit its weights")
+    except UNFIT as error:
+        raise damaged(path, error) from error
+    check_plugins(path, problem, kind, card)
+    try:
         with torch.device("meta"):  # sizes that the header promises take no memory before the weights bear them out
             policy = policies.build(kind, shape_of(problems.get(problem)), options)
         weights = {n: t.float() if t.is_floating_point() else t for n, t in tensors.items()}
         policy.load_state_dict(weights, assign=True)
-    except (KeyError, TypeError, ValueError, RuntimeError, ArithmeticError, AttributeError, AssertionError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise InputError(f"{path}: damaged, or from another version ({reason})") from error
+    except UNFIT as error:
+        raise damaged(path, error) from error
     return Model(policy.to(device).eval(), problem, kind, options, card)
+
+
+def damaged(path: str | os.PathLike[str], error: Exception) -> InputError:
+    reason = " ".join(str(error).split())[:200]
+    return InputError(f"{path}: damaged, or from another version ({reason})")
+
+
+# ------------------------------------------------------------------------------------------------- plugins
+
+
+def sources(problem: str, kind: str) -> dict[str, Any]:
+    """What a model is made of -> the plugin it came from; None for this package's own, and for what is not there."""
+    return {"problem": problems.PROBLEMS.plugin_of(problem), "policy": policies.POLICIES.plugin_of(kind)}
+
+
+def with_plugins(model: Model) -> dict[str, Any]:
+    """The card, with a record of every plugin that the model needs: its file, and what of the model it gives."""
+    found = {part: plugin for part, plugin in sources(model.problem, model.kind).items() if plugin is not None}
+    card = {name: value for name, value in model.card.items() if name != "plugins"}
+    records = [
+        {**plugin.record(), "for": [part for part in found if found[part] is plugin]}
+        for plugin in dict.fromkeys(found.values())
+    ]
+    return {**card, "plugins": records} if records else card
+
+
+def check_plugins(path: str | os.PathLike[str], problem: str, kind: str, card: dict[str, Any]) -> None:
+    """Refuse a model whose plugin is not loaded; warn where the plugin has changed. A card's plugin is never loaded."""
+    missing: list[str] = []
+    for part, name, registry in (("problem", problem, problems.PROBLEMS), ("policy", kind, policies.POLICIES)):
+        record = recorded(card, part)
+        if record is None:
+            continue
+        file = str(record.get("file"))[:80]
+        try:
+            registry.find(name)
+        except InputError:
+            if record.get("path") is None:
+                words = f"needs the {part} {name!r} of a notebook; run what registers it before"
+                raise InputError(f"{path}: {words}") from None
+            missing.append(file)
+            continue
+        now = registry.plugin_of(name)
+        if now is not None and now.sha256 != record.get("sha256"):
+            words = f"{path}: was made with another version of the plugin {file}; results may differ"
+            warnings.warn(words, PluginWarning, stacklevel=3)
+    if missing:
+        files = list(dict.fromkeys(missing))
+        plugin, it = ("plugin", "it") if len(files) == 1 else ("plugins", "them")
+        flags = " ".join(f"--plugin {file}" for file in files)
+        raise InputError(
+            f"{path}: needs the {plugin} {' and '.join(files)} (not loaded); add {flags}, or import {it} before"
+        )
+
+
+def recorded(card: dict[str, Any], part: str) -> dict[str, Any] | None:
+    """The card's record of the plugin that gave the problem or the policy; anybody may have written it."""
+    records = card.get("plugins")
+    for record in records if isinstance(records, list) else ():
+        if isinstance(record, dict) and isinstance(record.get("for"), list) and part in record["for"]:
+            return record
+    return None

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from routelearn.problems import get
 from routelearn.problems.base import distance_matrix, take
-from routelearn.solvers.jobs import split
 
 
 def cvrp_examples(x: Any, tours: Tensor, title: str = "") -> Figure:
@@ -39,7 +38,8 @@ def cvrp_examples(x: Any, tours: Tensor, title: str = "") -> Figure:
 def draw(axes: Axes, x: Any, tour: Tensor) -> None:
     """One instance [1] and its tour [1, 1, T]; the legend gives stops, load of capacity, and length of each route."""
     xy, legs, demand = x.xy[0].tolist(), distance_matrix(x)[0], x.demand[0].tolist()
-    routes = split(tour[0, 0].tolist())
+    between_depots = itertools.groupby(tour[0, 0].tolist(), key=lambda node: node == 0)
+    routes = [list(nodes) for depot, nodes in between_depots if not depot]
     colours = matplotlib.colormaps["nipy_spectral"]
     for number, route in enumerate(routes):
         colour = colours(0.05 + 0.88 * number / max(1, len(routes) - 1))

@@ -1,7 +1,8 @@
 """The same application on Ray Serve: a proxy on every node, replicas wherever there are processors, more under load.
 
-`routelearn` must be installed on every node. The cluster is the one RAY_ADDRESS names, one that runs on this machine,
-or a new one of this machine alone. Each replica is a whole service: limits, lanes and worker processes are its own.
+`routelearn` must be installed on every node; a plugin's file must be there too, under the same path. The cluster is the
+one RAY_ADDRESS names, one that runs on this machine, or a new one of this machine alone. Each replica is a whole
+service: limits, lanes and worker processes are its own.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from routelearn import plugins
 from routelearn.errors import InputError
 from routelearn.serve.limits import Limits
 from routelearn.solvers.farm.cluster import load_ray
@@ -77,10 +79,17 @@ def deployment(
 ) -> Any:  # fmt: skip
     """The application as a Ray deployment; replicas build it themselves, so nothing but plain values travels."""
 
+    needed = plugins.paths()
+
     def build() -> Any:
         from ray import serve as on_replica
 
+        from routelearn import plugins
         from routelearn.serve.app import create_app
+
+        for plugin in needed:  # the replica's worker processes learn of them from their environment
+            plugins.load(plugin)
+        plugins.available()
 
         name = on_replica.get_replica_context().replica_id.unique_id
         return create_app(limits, workers, token, replica=name, models=models, cors=cors)

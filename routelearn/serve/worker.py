@@ -30,7 +30,11 @@ def work(pipe: Connection, lane: str, niceness: int, limits: Limits, models: dic
         os.nice(niceness)
     import torch
 
+    from routelearn import plugins
+
     torch.set_num_threads(1)
+    plugins.from_environment()
+    plugins.available()
     Worker(pipe, limits, lane, models).run()
 
 

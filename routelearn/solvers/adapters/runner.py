@@ -24,6 +24,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from routelearn import plugins
 from routelearn.errors import InputError
 from routelearn.runtime.processors import usable_processors
 from routelearn.solvers.jobs import BY_HAND, NOTHING, Answer, Job, by_hand, jobs_of, tours_of
@@ -121,7 +122,9 @@ def _alarm(seconds: int) -> None:
 
 def _worker_code() -> str:
     """What a worker runs. The packages are entered without their __init__, which would import torch: a worker
-    has no use for tensors, and starts in a fraction of the time without."""
+    has no use for tensors, and starts in a fraction of the time without. A plugin's file may import anything."""
+    if plugins.paths():
+        return f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import serve; serve()"
     package = Path(__file__).resolve().parents[2]
     folders = {"routelearn": str(package), "routelearn.solvers": str(package / "solvers")}
     return "\n".join(
@@ -154,6 +157,7 @@ class Worker:
             env=os.environ | single,
         )
         self.timed_out = False
+        self.plugins = plugins.paths()  # that it can find
 
     def ask(self, message: tuple[Any, ...], limit: float) -> Any:
         """The reply, or Died when there is none within `limit` seconds."""
@@ -202,7 +206,12 @@ _lock = threading.Lock()
 
 def _borrow() -> Worker:
     with _lock:
-        return _idle.pop() if _idle else Worker()
+        while _idle:
+            worker = _idle.pop()
+            if worker.plugins == plugins.paths():
+                return worker
+            worker.close()
+        return Worker()
 
 
 def _give_back(worker: Worker) -> None:

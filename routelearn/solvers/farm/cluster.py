@@ -1,7 +1,7 @@
 """The same evaluation on a Ray cluster: blocks go wherever a core is free, and come back whatever node dies.
 
-`routelearn` and the solver must be installed on every node. The cluster is the one RAY_ADDRESS names, one
-that runs on this machine, or a new one of this machine alone.
+`routelearn` and the solver must be installed on every node; a plugin's file must be there too, under the same path.
+The cluster is the one RAY_ADDRESS names, one that runs on this machine, or a new one of this machine alone.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from routelearn import plugins
 from routelearn.errors import InputError
 from routelearn.problems.base import Problem, take
 from routelearn.solvers.base import Solver
@@ -31,10 +32,15 @@ def load_ray() -> Any:
 
 
 def solve_remote(
-    solver: Solver, problem: Problem, instance: type, fields: list[Any], first: int, seconds: float, seed: int
+    needed: list[str], things: bytes, fields: list[Any], first: int, seconds: float, seed: int
 ) -> tuple[Any, ...]:
-    """One block on some node, from and to plain arrays: one core was asked for, so one is used."""
+    """One block on some node, from and to plain arrays: one core was asked for, so one is used.
+
+    `things` are solver, problem and class of the instances, pickled: they can be read once the plugins that are
+    `needed` are loaded there.
+    """
     import os
+    import pickle
 
     import torch
 
@@ -42,6 +48,12 @@ def solve_remote(
 
     os.environ["ROUTELEARN_WORKERS"] = "1"
     torch.set_num_threads(1)
+    try:
+        for plugin in needed:
+            plugins.load(plugin)
+    except InputError as error:
+        raise InputError(f"on node {os.uname().nodename}: {error}") from None
+    solver, problem, instance = pickle.loads(things)
     if reason := solver.unavailable():
         raise InputError(f"on node {os.uname().nodename}: {reason}")
     # arrays that Ray hands out are read-only
@@ -57,7 +69,8 @@ def ray_blocks(
 
     ray = load_ray()
     task = ray.remote(num_cpus=1, max_retries=-1)(solve_remote)
-    shared_solver, shared_problem = ray.put(solver), ray.put(problem)
+    things = ray.put(ray.cloudpickle.dumps((solver, problem, type(x))))
+    needed = plugins.paths()
     attempts = dict.fromkeys(firsts, 0)
     running: dict[Any, int] = {}
     waiting = list(reversed(firsts))
@@ -65,7 +78,7 @@ def ray_blocks(
     def submit(first: int) -> None:
         attempts[first] += 1
         fields = [None if field is None else field.numpy() for field in take(x, slice(first, first + size))]
-        running[task.remote(shared_solver, shared_problem, type(x), fields, first, seconds, seed)] = first
+        running[task.remote(needed, things, fields, first, seconds, seed)] = first
 
     try:
         while waiting or running:

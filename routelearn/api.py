@@ -1,0 +1,217 @@
+"""`routelearn.evaluate` and `routelearn.decode`: a model, a policy or a solver on a set of instances, from Python."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor, nn
+
+from routelearn.data import Stops, generate, read_instances
+from routelearn.data.convert import Converted, Scale
+from routelearn.decoding.decode import refuse_hindsight
+from routelearn.errors import InputError
+from routelearn.evaluation.evaluate import Evaluation, parse
+from routelearn.evaluation.evaluate import evaluate as evaluate_policy
+from routelearn.evaluation.referee import double
+from routelearn.models import FOLDER, load_model
+from routelearn.models.model_file import Model
+from routelearn.policies.kernels import select
+from routelearn.problems import Problem, get
+from routelearn.problems.base import take
+from routelearn.runtime.compiling import best_device
+from routelearn.solving.solution import Solution, make_solution
+from routelearn.training.config import PRECISIONS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from routelearn.solvers import Solver
+
+Progress = Callable[[int], None]  # hears of instances done
+
+
+@dataclass(frozen=True, repr=False)
+class Solutions:
+    """The solution of each of B instances, and what it costs."""
+
+    problem: Problem
+    instances: Any  # B of them, as they were given
+    tours: Tensor  # [B, 1, T]
+    costs: Tensor  # [B] float64, in the instances' own units; prizes count as negative
+    decode: str
+    seconds: float
+    device: str
+
+    def __len__(self) -> int:
+        return len(self.costs)
+
+    def __repr__(self) -> str:
+        return (
+            f"Solutions({self.decode}, {len(self)} instances of {self.problem.name}: "
+            f"mean cost {float(self.costs.mean()):.5f}, {self.seconds:.2f} s on {self.device})"
+        )
+
+    def solution(self, index: int) -> Solution:
+        """One of them as `routelearn.solve` gives it: checked, with routes, lengths, files and pictures.
+
+        Nodes are called by their numbers. Raises Infeasible if the solution breaks a rule.
+        """
+        count = len(self)
+        if not -count <= index < count:
+            raise InputError(f"solution {index}; there are {count}, numbered from 0")
+        row = range(count)[index]
+        x = double(take(self.instances, slice(row, row + 1)))
+        ids = tuple(range(x.xy.shape[1]))
+        stops = Stops(f"instance {row}", ids, tuple(f"node {i}" for i in ids), xy=x.xy[0].numpy())
+        converted = Converted(self.problem, x, x, Scale(ids, ids, 1.0, 1.0, 1, ""))
+        return make_solution(converted, stops, self.tours[row, 0], seconds=self.seconds / count)
+
+    def plot(self, index: int = 0, path: str | Path | None = None) -> Figure | None:
+        """A matplotlib figure of one solution's routes; with a path, a file instead: .png, .svg, .pdf or .html."""
+        return self.solution(index).plot(path)
+
+
+def evaluate(
+    model: Model | Solver | nn.Module | str | Path | None,
+    data: Any,
+    decode: str = "greedy",
+    *,
+    problem: str | Problem | None = None,
+    device: str = "auto",
+    backend: str = "auto",
+    precision: str = "float32",
+    limit: int | None = None,
+    seed: int = 0,
+    seconds: float | None = None,
+    engine: str | None = None,
+    store: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Evaluation:
+    """Solve every instance, check every solution, and say what they cost.
+
+    `model`: a Model, a model file, the name of a shipped model or of a solver, a solver, or a policy object (then
+    `problem` says what it is for); None takes the shipped model that fits. `data`: instances, a file of them (.npz, or
+    the authors' .pkl), or `("tsp", 50)`: the paper's test set of that problem and size. `decode`: greedy, sample:1280,
+    sample:1280@0.8, multistart:50, augment:8, beam:10, improve; joined by +. `problem` is an object or a name.
+    `device`: auto, cpu, cuda or cuda:1. `backend`: auto, or reference to run without compiled kernels. `precision`:
+    float32, bfloat16 or auto. `limit`: only the first instances. `seed`: of sampling, or of the solver.
+
+    For a solver alone: `seconds` an instance (1 by default), `engine` (local, or ray for a cluster), `store` (a file
+    that keeps results as they come). `progress` hears how many instances were solved since its last call.
+    """
+    solver = _solver_of(model)
+    if solver is None:
+        for name, value in (("seconds", seconds), ("engine", engine), ("store", store)):
+            if value is not None:
+                raise InputError(f"{name} has no meaning for a model; it is for a solver")
+        return _decoded(model, data, decode, problem, device, backend, precision, limit, seed, progress)[2]
+    if decode != "greedy":
+        raise InputError(f"decode is {decode!r}, but {solver.name} is a solver; leave one of them out")
+    from routelearn.solvers.farm.running import solve_instances
+
+    chosen, x = instances(data, problem, limit)
+    found = solve_instances(
+        chosen, x, solver, seconds=1.0 if seconds is None else seconds, seed=seed,
+        store=None if store is None else Path(store), engine="local" if engine is None else engine, progress=progress,
+    )  # fmt: skip
+    where = f"{platform.processor() or platform.machine()} CPU"
+    return Evaluation(
+        found.tours, found.costs, found.infeasible, found.seconds, solver.name, where, chosen.name, x.xy.shape[1]
+    )
+
+
+def decode(
+    model: Model | nn.Module | str | Path | None,
+    data: Any,
+    strategy: str = "greedy",
+    *,
+    problem: str | Problem | None = None,
+    device: str = "auto",
+    backend: str = "auto",
+    precision: str = "float32",
+    limit: int | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Solutions:
+    """The policy's solution of every instance; arguments as for `evaluate`, where `strategy` is called `decode`."""
+    chosen, x, result = _decoded(model, data, strategy, problem, device, backend, precision, limit, seed, progress)
+    return Solutions(chosen, x, result.tours, result.costs, strategy, result.seconds, result.device)
+
+
+def instances(data: Any, problem: str | Problem | None = None, limit: int | None = None) -> tuple[Problem, Any]:
+    """(problem, instances) of what `evaluate` takes as data."""
+    chosen = get(problem) if isinstance(problem, str) else problem
+    if isinstance(data, str | Path):
+        name, x = read_instances(data, chosen, limit)
+        return chosen or get(name), x
+    if limit is not None and limit < 1:
+        raise InputError(f"a limit of {limit} instances; it must be at least 1")
+    if isinstance(data, tuple) and len(data) == 2 and isinstance(data[1], int):
+        named = get(data[0]) if isinstance(data[0], str) else data[0]
+        if chosen is not None and chosen.name != named.name:
+            raise InputError(f"data of {named.name} for the problem {chosen.name}; name one of them")
+        chosen, x = named, generate(named, data[1])
+    elif not hasattr(data, "xy"):
+        raise InputError(
+            f"data is of type {type(data).__name__}; give instances, a file of them, or a problem and a size: "
+            '("tsp", 50)'
+        )
+    elif chosen is None:
+        raise InputError('instances do not say which problem they are of; name it: problem="tsp"')
+    else:
+        chosen.validate(data)
+        x = data
+    return chosen, x if limit is None else take(x, slice(limit))
+
+
+def _decoded(
+    model: Any,
+    data: Any,
+    strategy: str,
+    problem: str | Problem | None,
+    device: str,
+    backend: str,
+    precision: str,
+    limit: int | None,
+    seed: int,
+    progress: Progress | None,
+) -> tuple[Problem, Any, Evaluation]:
+    where = best_device(device)
+    for what, value, choices in (("precision", precision, PRECISIONS), ("backend", backend, select.BACKENDS)):
+        if value not in choices:
+            raise InputError(f"unknown {what} {value!r}; the choices are {', '.join(choices)}")
+    parsed, improved = parse(strategy)
+    if problem is None and hasattr(data, "xy"):  # instances alone: then the model says which problem it is
+        model = load_model(path=model, device=where) if isinstance(model, str | Path) else model
+        problem = model.problem if isinstance(model, Model) else None
+    chosen, x = instances(data, problem, limit)
+    if isinstance(model, Model) and model.problem != chosen.name:
+        raise InputError(f"a model for {model.problem}, not for {chosen.name}")
+    refuse_hindsight(chosen, parsed)
+    if improved and chosen.reveals_on_visit:
+        raise InputError(
+            f"{strategy!r} changes a tour after its prizes were revealed, which is hindsight; leave +improve out"
+        )
+    if model is None or isinstance(model, str | Path):
+        nodes = x.xy.shape[1]
+        model = load_model(chosen.name, nodes - 1 if chosen.has_depot else nodes, path=model, device=where)
+    policy = model.policy if isinstance(model, Model) else model
+    with select.backend(backend):
+        result = evaluate_policy(
+            chosen, policy, x, strategy, device=where, seed=seed, precision=precision, progress=progress
+        )
+    return chosen, x, result
+
+
+def _solver_of(model: Any) -> Solver | None:
+    """The solver that is meant; None for a model. A file and a shipped model come before a solver of the name."""
+    if isinstance(model, str) and not Path(model).is_file() and not (FOLDER / f"{model}.safetensors").is_file():
+        from routelearn.solvers import SOLVERS
+
+        return SOLVERS.get(model)
+    is_solver = hasattr(model, "solve") and hasattr(model, "problems") and not isinstance(model, nn.Module)
+    return model if is_solver else None

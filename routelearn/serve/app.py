@@ -26,7 +26,7 @@ from routelearn.serve.batching import Job, lane_of
 from routelearn.serve.guard import Guard
 from routelearn.serve.jobs import PLACES, field_of, source_of
 from routelearn.serve.limits import Limits, Refused, over
-from routelearn.serve.metrics import Metrics, resident_bytes
+from routelearn.serve.metrics import CONTENT_TYPE, Metrics
 from routelearn.serve.words import refusal_of, unreadable
 from routelearn.serve.worker import encode
 from routelearn.serve.workers import Pool
@@ -57,17 +57,10 @@ class Service:
         self.models = catalogue.models(models)
         self.own = models
         self.with_model = frozenset(model["problem"] for model in self.models)
-        gauge = self.metrics.gauge
-        gauge("routelearn_waiting", "Requests that wait for a worker.", lambda: self._by_lane("waiting"))
-        gauge("routelearn_workers_ready", "Workers that can take a request.", lambda: self._by_lane("ready"))
-        gauge("routelearn_resident_bytes", "Memory of the server's own process.", lambda: {(): resident_bytes()})
 
     @cached_property
     def problems(self) -> list[dict[str, Any]]:
         return catalogue.problems(self.own)
-
-    def _by_lane(self, what: str) -> dict[tuple[tuple[str, str], ...], float]:
-        return {(("lane", lane),): float(row[what]) for lane, row in self.pool.status().items()}
 
     # ------------------------------------------------------------------------------------------ checking
 
@@ -365,7 +358,7 @@ def _add_reading(app: FastAPI, service: Service) -> None:
     @app.get("/metrics", response_class=PlainTextResponse)
     async def metrics() -> Response:
         """Counters in the text format of Prometheus."""
-        return PlainTextResponse(service.metrics.text(), media_type="text/plain; version=0.0.4")
+        return Response(service.metrics.text(), media_type=CONTENT_TYPE)
 
     @app.get("/", include_in_schema=False)
     async def page() -> Response:

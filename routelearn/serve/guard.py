@@ -32,7 +32,7 @@ class Guard:
     def __init__(self, app: Any, limits: Limits, metrics: Metrics, token: str | None, paths: frozenset[str]):
         self.app, self.limits, self.metrics, self.token, self.paths = app, limits, metrics, token, paths
         self.in_flight = 0
-        metrics.gauge("routelearn_in_flight", "Requests being answered.", lambda: {(): self.in_flight})
+        metrics.in_flight.set_function(lambda: self.in_flight)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -64,9 +64,8 @@ class Guard:
         finally:
             self.in_flight -= 1
             path = scope["path"] if scope["path"] in self.paths else "other"
-            self.metrics.count("routelearn_requests_total", "Requests by status.", path=path, status=str(status))
-            spent = time.perf_counter() - began
-            self.metrics.observe("routelearn_request_seconds", "Time to the whole answer.", spent, path=path)
+            self.metrics.requests.labels(path, str(status)).inc()
+            self.metrics.seconds.labels(path).observe(time.perf_counter() - began)
 
     async def _admit(self, scope: Message, receive: Receive) -> Receive:
         path = scope["path"]

@@ -11,11 +11,12 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from routelearn.serve.batching import FairQueue, Job
 from routelearn.serve.limits import Limits, Refused
-from routelearn.serve.metrics import SIZES, Metrics
+from routelearn.serve.metrics import Metrics
 from routelearn.serve.worker import encode, work
 
 log = logging.getLogger("routelearn.serve")
@@ -76,6 +77,9 @@ class Pool:
         self.opened: set[str] = set()  # lanes that have had a worker
         self.closing = False
         self.tasks: set[asyncio.Task[None]] = set()
+        for lane in counts:
+            metrics.waiting.labels(lane).set_function(partial(self._now, lane, "waiting"))
+            metrics.ready.labels(lane).set_function(partial(self._now, lane, "ready"))
 
     def start(self) -> None:
         for lane, count in self.counts.items():
@@ -110,7 +114,7 @@ class Pool:
             return
         for worker in itertools.chain(*self.workers.values()):
             if job.number in worker.jobs:
-                self.metrics.count("routelearn_cancelled_total", "Jobs whose client went away.")
+                self.metrics.cancelled.inc()
                 worker.tell("cancel", job.number)
                 if worker.lane != "construct":
                     self._later(self._insist(worker, job))
@@ -135,9 +139,7 @@ class Pool:
                     job.started = now
                 worker.jobs = {job.number: job for job in jobs}
                 worker.busy = True
-                self.metrics.observe(
-                    "routelearn_batch_size", "Requests handed to a worker at once.", len(jobs), SIZES, lane=lane
-                )
+                self.metrics.batch.labels(lane).observe(len(jobs))
                 worker.tell("jobs", [(job.number, job.kind, job.fields) for job in jobs])
 
     def _hear(self, worker: Process, message: tuple[Any, ...]) -> None:
@@ -171,7 +173,7 @@ class Pool:
             self.workers[worker.lane].remove(worker)
         if self.closing:
             return
-        self.metrics.count("routelearn_worker_deaths_total", "Workers that died and were replaced.", lane=worker.lane)
+        self.metrics.deaths.labels(worker.lane).inc()
         log.warning("a worker of the lane %s died (process %s)", worker.lane, worker.process.pid)
         for job in reversed(worker.jobs.values()):
             if job.gone or job.answer.done():
@@ -222,6 +224,9 @@ class Pool:
             }
             for lane, workers in self.workers.items()
         }
+
+    def _now(self, lane: str, what: str) -> int:
+        return self.status()[lane][what]
 
     def serving(self) -> bool:
         """Whether every request will find a worker: one is there, or takes the place of one that died and can."""

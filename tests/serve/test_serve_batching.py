@@ -22,7 +22,6 @@ from routelearn.serve import think as thinking
 from routelearn.serve.batching import FairQueue, Job, lane_of, likely_problem
 from routelearn.serve.catalogue import random_instance
 from routelearn.serve.limits import Limits, Refused
-from routelearn.serve.metrics import Metrics
 from routelearn.solving.board import Board
 
 LIMITS = Limits()
@@ -348,7 +347,7 @@ class Own(type(PROBLEMS["tsp"])):
 
 
 def test_a_problem_with_columns_of_its_own_is_not_offered_and_refused_in_words(monkeypatch):
-    monkeypatch.setitem(PROBLEMS, "own", Own())
+    monkeypatch.setitem(PROBLEMS._things, "own", Own())
     assert "own" not in [row["id"] for row in catalogue.problems()]
     assert list(catalogue.served()) == [name for name in PROBLEMS if name != "own"]
     places = {"coords": [[0.0, 0.0], [1.0, 1.0], [0.0, 1.0]], "problem": "own"}
@@ -445,27 +444,3 @@ def test_a_metric_that_cannot_be_is_told_at_its_field(fields, words):
     with pytest.raises(InputError, match=words) as refusal:
         jobs.prepare(fields, LIMITS)
     assert jobs.field_of(str(refusal.value)) == "metric"
-
-
-def test_counters_of_millions_count_on():
-    metrics = Metrics()
-    metrics.count("things_total", "Things.", 12_345_678)
-    metrics.count("things_total", "Things.")
-    metrics.observe("size", "Sizes.", 12_345_678.25, (1,))
-    metrics.gauge("now", "Now.", lambda: {(): 4_123_456_789.0})
-    assert {"things_total 12345679", "size_sum 12345678.25", "now 4123456789"} <= set(metrics.text().splitlines())
-
-
-def test_metrics_are_in_the_text_format():
-    metrics = Metrics()
-    metrics.count("things_total", "Things.", path='a"b')
-    metrics.count("things_total", "Things.", path='a"b')
-    metrics.observe("size", "Sizes.", 3, (1, 4))
-    metrics.gauge("now", "Now.", lambda: {(): 7.0})
-    lines = metrics.text().splitlines()
-    assert 'things_total{path="a\\"b"} 2' in lines
-    assert "# TYPE size histogram" in lines
-    assert 'size_bucket{le="1"} 0' in lines
-    assert 'size_bucket{le="4"} 1' in lines
-    assert 'size_bucket{le="+Inf"} 1' in lines
-    assert "now 7" in lines

@@ -356,3 +356,9 @@ def test_large_and_long_requests_do_not_hold_up_small_ones(server):
     for thread in threads:
         thread.join()
     assert spent < 3
+
+
+def test_metrics_say_which_text_format_they_are(server):
+    response = httpx.get(f"{server.url}/metrics")
+    assert response.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert 'routelearn_workers_ready{lane="construct"} 1.0' in response.text.splitlines()

@@ -95,12 +95,12 @@ def serve(
     workers = {"construct": constructors or processors, "short": short_workers, "long": long_workers or processors}
     models = own_models(model)
     if engine is Engine.ray:
-        from routelearn.serve import ray_engine
+        from routelearn.serve import on_ray
 
         if port == 0:
             raise InputError("port 0 lets every node choose another one; give the port that all of them use")
-        scale = ray_engine.Scale(**given)
-        ray_engine.run(
+        scale = on_ray.Scale(**given)
+        on_ray.run(
             limits, workers, token, models, cors, scale, host, port, grace, lambda line: typer.echo(line, err=True)
         )  # fmt: skip
         return

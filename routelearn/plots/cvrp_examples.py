@@ -13,7 +13,7 @@ from torch import Tensor
 
 from routelearn.problems import get
 from routelearn.problems.base import distance_matrix, take
-from routelearn.solvers.jobs import split
+from routelearn.solvers.tasks import split
 
 
 def cvrp_examples(x: Any, tours: Tensor, title: str = "") -> Figure:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routelearn.problems.base import EXACT
-from routelearn.search import routes_local, selective_kernel, sisr_kernel, starts, tsp_kernel
+from routelearn.search import constructions, routes_local, selective_kernel, sisr_kernel, tsp_kernel
 from routelearn.search.graph import Graph, floats, graph_of, random_state
 from routelearn.search.routes import clear, copy_all, empty_routes, read_tour, total_length, write_tour
 from routelearn.search.swap_star import angles
@@ -83,7 +83,7 @@ class TourEngine:
         self.random = random_state(seed)
 
     def start(self) -> None:
-        self.load(starts.nearest_neighbour(self.graph.legs, self.graph.after).astype(np.int64))
+        self.load(constructions.nearest_neighbour(self.graph.legs, self.graph.after).astype(np.int64))
 
     def load(self, tour: Tour) -> bool:
         self.tour[:] = tour[: self.nodes]  # what follows repeats the last node
@@ -155,7 +155,9 @@ class RoutesEngine:
     def start(self) -> None:
         graph = self.graph
         clear(self.now)
-        starts.savings(graph.legs, graph.near, graph.symmetric, self.demand, self.capacity, self.served, self.now)
+        constructions.savings(
+            graph.legs, graph.near, graph.symmetric, self.demand, self.capacity, self.served, self.now
+        )
         self._adopt()
 
     def load(self, tour: Tour) -> bool:

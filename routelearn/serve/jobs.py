@@ -24,8 +24,8 @@ from routelearn.problems.base import Problem, take
 from routelearn.serve.limits import Limits, Refused, over
 from routelearn.solving import Solution, make_solution, search, solve_many_stops, stops_of
 from routelearn.solving.board import Board
+from routelearn.solving.heuristic import construct as heuristic
 from routelearn.solving.models import find_model
-from routelearn.solving.start import construct as heuristic
 from routelearn.solving.strict import check_strictly
 
 PLACES = ("coords", "latlon", "matrix")
@@ -301,7 +301,7 @@ def _search(task: Task, fields: dict[str, Any], board: Board, send: Send | None,
 def _classical(task: Task, fields: dict[str, Any], board: Board) -> dict[str, Any]:
     """A solver of the registry, held against the problem's own rules; what is hidden it hears of on its way."""
     from routelearn import solvers
-    from routelearn.solvers.own import online
+    from routelearn.solvers import reveal
 
     problem, x = task.converted.problem, task.converted.referee
     solver = solvers.get(fields["solver"])
@@ -313,7 +313,7 @@ def _classical(task: Task, fields: dict[str, Any], board: Board) -> dict[str, An
     if solver.anytime and fields["seconds"] == 0:
         raise InputError(f"the solver {solver.name} needs time; give seconds above 0")
     board.began = time.perf_counter()
-    tour = online.run(solver, problem, x, seconds=fields["seconds"], seed=fields["seed"])
+    tour = reveal.run(solver, problem, x, seconds=fields["seconds"], seed=fields["seed"])
     try:
         problem.check(x, tour)
     except (Infeasible, InputError):

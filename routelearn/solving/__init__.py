@@ -18,12 +18,12 @@ from routelearn.solving.anytime import anytime, in_threads, one_torch_thread
 from routelearn.solving.arguments import effort, stops_of
 from routelearn.solving.board import Board, Event, Watch
 from routelearn.solving.guide import Guide
+from routelearn.solving.heuristic import construct
 from routelearn.solving.loading import Tell, load_search
 from routelearn.solving.many import solve_many, solve_many_stops
 from routelearn.solving.models import find_model
-from routelearn.solving.online import policy_travels_better, travel
 from routelearn.solving.solution import Solution, make_solution
-from routelearn.solving.start import construct
+from routelearn.solving.travelling import policy_travels_better, travel
 
 __all__ = [
     "Board",

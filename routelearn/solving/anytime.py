@@ -21,7 +21,7 @@ from routelearn.problems.base import Problem
 from routelearn.runtime.processors import usable_processors
 from routelearn.solving.board import Board
 from routelearn.solving.guide import Guide
-from routelearn.solving.start import cut_tour
+from routelearn.solving.heuristic import cut_tour
 
 if TYPE_CHECKING:
     from routelearn.search import Search

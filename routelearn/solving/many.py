@@ -23,12 +23,12 @@ from routelearn.runtime.processors import usable_processors
 from routelearn.solving.anytime import one_torch_thread
 from routelearn.solving.arguments import effort, stops_of
 from routelearn.solving.board import Board
+from routelearn.solving.heuristic import construct
 from routelearn.solving.loading import load_search
 from routelearn.solving.models import find_model
-from routelearn.solving.online import travel
 from routelearn.solving.solution import Solution, make_solution
-from routelearn.solving.start import construct
 from routelearn.solving.strict import check_strictly
+from routelearn.solving.travelling import travel
 
 POLICY_SHARE = 0.1  # of the time that the policy may take on processors that the search needs, too
 TAIL = 1.5  # making solutions takes about so many times as long as making instances

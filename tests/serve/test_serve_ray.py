@@ -15,7 +15,7 @@ import pytest
 
 from routelearn.errors import InputError
 from routelearn.serve.limits import Limits
-from routelearn.serve.ray_engine import Scale, load_serve
+from routelearn.serve.on_ray import Scale, load_serve
 
 ROOT = Path(__file__).resolve().parents[2]
 SQUARE = [[0.1, 0.2], [0.9, 0.3], [0.8, 0.9], [0.2, 0.7], [0.5, 0.5]]

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 
 from routelearn.errors import InputError
-from routelearn.solvers.jobs import Answer, Job
+from routelearn.solvers.tasks import Answer, Job
 
 
 def prepare() -> None:

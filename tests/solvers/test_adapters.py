@@ -14,7 +14,7 @@ from routelearn.problems import NumpyRng, get
 from routelearn.problems.base import distance_matrix, take, to_single
 from routelearn.solvers.adapters.base import Library
 from routelearn.solvers.base import Solver
-from routelearn.solvers.jobs import OP, jobs_of, tours_of
+from routelearn.solvers.tasks import OP, jobs_of, tours_of
 
 LIBRARIES = ("pyvrp", "ortools", "cpsat", "scip", "gurobi", "elkai", "hygese")
 EXACT = ("cpsat", "scip", "gurobi")

@@ -9,7 +9,7 @@ import numpy as np
 from routelearn.problems import NumpyRng, get
 from routelearn.solvers.adapters.cuts import violated_sets
 from routelearn.solvers.adapters.mip import build, within_reach
-from routelearn.solvers.jobs import jobs_of
+from routelearn.solvers.tasks import jobs_of
 
 
 def worst_by_enumeration(weight, visit):

@@ -17,7 +17,7 @@ from routelearn.problems import NumpyRng, get
 from routelearn.problems.base import distance_matrix, to_single
 from routelearn.solvers.adapters import compass, concorde, lkh3
 from routelearn.solvers.adapters.tsplib import cvrp_text, op_text, tsp_text
-from routelearn.solvers.jobs import jobs_of
+from routelearn.solvers.tasks import jobs_of
 
 STANDIN = Path(__file__).parent / "standin.py"
 PROGRAMS = {"lkh3": (lkh3, "lkh"), "concorde": (concorde, "concorde"), "compass": (compass, "compass")}

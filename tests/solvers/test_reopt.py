@@ -11,7 +11,7 @@ from test_own_solvers import sample, solved
 from routelearn import problems, solvers
 from routelearn.errors import InputError
 from routelearn.solvers.own import reopt
-from routelearn.solvers.own.online import OnlineSolver, Reveal, run
+from routelearn.solvers.reveal import OnlineSolver, Reveal, run
 
 SPCTSP = problems.get("spctsp")
 NAMES = ["reopt-all", "reopt-half", "reopt-first"]
@@ -49,9 +49,7 @@ def test_only_online_solvers_are_asked_online():
 
 def test_the_public_view_alone_is_refused():
     x = sample("spctsp", 1, 5)
-    with pytest.raises(
-        InputError, match=r"reopt-all decides while real prizes are revealed .*solvers\.own\.online\.run"
-    ):
+    with pytest.raises(InputError, match=r"reopt-all decides while real prizes are revealed .*solvers\.reveal\.run"):
         solvers.get("reopt-all").solve(SPCTSP, x.public(), seconds=1.0)
     SPCTSP.check(x, solvers.get("reopt-all").solve(SPCTSP, x, seconds=1.0))
 

@@ -141,11 +141,11 @@ def test_an_error_in_a_thread_is_not_swallowed() -> None:
 
 
 def test_the_better_traveller_is_chosen_before_the_journey() -> None:
-    from routelearn.solving import online
+    from routelearn.solving import travelling
 
     problem = PROBLEMS["spctsp"]
     guide = guided(problem, 12)
-    assert not online.policy_travels_better(problem, guide.x, guide, seconds=0.001)  # no time to imagine anything
+    assert not travelling.policy_travels_better(problem, guide.x, guide, seconds=0.001)  # no time to imagine anything
     other = guide.x._replace(real_prize=guide.x.real_prize.flip(1) * 0.5)
-    first = [online.policy_travels_better(problem, x, guide, seconds=2.0) for x in (guide.x, other)]
+    first = [travelling.policy_travels_better(problem, x, guide, seconds=2.0) for x in (guide.x, other)]
     assert first == [False, False]  # an untrained policy loses, whatever the real prizes are

@@ -22,7 +22,7 @@ from routelearn.solvers.adapters.runner import (
     solve_in_workers,
     solve_rows,
 )
-from routelearn.solvers.jobs import NOTHING, Answer, Job
+from routelearn.solvers.tasks import NOTHING, Answer, Job
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from routelearn.solvers.adapters.base import Program
 from routelearn.solvers.adapters.tsplib import op_text
-from routelearn.solvers.jobs import NOTHING, OP, Answer, Job, feasible_cost, require_symmetric
+from routelearn.solvers.tasks import NOTHING, OP, Answer, Job, feasible_cost, require_symmetric
 
 
 def _by_hand(job: Job) -> Answer:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from routelearn.solvers.adapters.base import Program
 from routelearn.solvers.adapters.tsplib import tsp_text
-from routelearn.solvers.jobs import NOTHING, Answer, Job, best_order, require_symmetric
+from routelearn.solvers.tasks import NOTHING, Answer, Job, best_order, require_symmetric
 
 SMALLEST = 10  # nodes: its neighbour graphs and heuristics want more than a handful
 

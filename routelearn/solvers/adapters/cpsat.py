@@ -7,7 +7,7 @@ from typing import Any
 
 from routelearn.solvers.adapters.base import Library
 from routelearn.solvers.adapters.mip import within_reach
-from routelearn.solvers.jobs import NOTHING, OP, Answer, Job, limited_legs, unit_scale, whole, whole_prizes
+from routelearn.solvers.tasks import NOTHING, OP, Answer, Job, limited_legs, unit_scale, whole, whole_prizes
 
 SCALE = 10**6  # the longest leg, or the length limit, in whole numbers
 

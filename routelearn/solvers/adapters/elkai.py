@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from routelearn.solvers.adapters.base import Library
 from routelearn.solvers.adapters.tsplib import tsp_text
-from routelearn.solvers.jobs import NOTHING, Answer, Job
+from routelearn.solvers.tasks import NOTHING, Answer, Job
 
 TRIALS_PER_NODE = 1  # LKH's own default: as many trials as nodes
 

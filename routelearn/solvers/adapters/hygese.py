@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from routelearn.solvers.adapters.base import Library
-from routelearn.solvers.jobs import Answer, Job, join, unit_scale
+from routelearn.solvers.tasks import Answer, Job, join, unit_scale
 
 LONGEST_LEG = 1000.0  # HGS ends its process when the longest leg or largest demand is beyond 100,000
 LARGEST_DEMAND = 100_000

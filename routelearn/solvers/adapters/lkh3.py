@@ -7,7 +7,7 @@ from pathlib import Path
 
 from routelearn.solvers.adapters.base import Program
 from routelearn.solvers.adapters.tsplib import cvrp_text, tsp_text
-from routelearn.solvers.jobs import Job, join, split
+from routelearn.solvers.tasks import Job, join, split
 
 MAX_TRIALS = 10_000  # appendix C.3: one run of at most 10,000 trials
 SPARE_VEHICLES = 2  # LKH-3 alone plans with the fewest that total demand allows; the shortest routes may take more

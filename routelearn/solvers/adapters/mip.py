@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from routelearn.solvers.adapters.cuts import violated_sets
-from routelearn.solvers.jobs import NOTHING, ROUNDING, Answer, Job, feasible_cost
+from routelearn.solvers.tasks import NOTHING, ROUNDING, Answer, Job, feasible_cost
 
 LOOSE = 0.05  # fractional cuts: a violation worth a row of the linear program
 TIGHT = 1e-4  # candidate solutions: any violation is an error

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from routelearn.solvers.adapters.base import Library
-from routelearn.solvers.jobs import OP, Answer, Job, join, limited_legs, unit_scale, whole, whole_prizes
+from routelearn.solvers.tasks import OP, Answer, Job, join, limited_legs, unit_scale, whole, whole_prizes
 
 SCALE = 10**7  # D.3, E.3: floats times 10^7, here relative to the longest leg or to the length limit
 LARGEST_PRIZE = 100 * SCALE  # OP: prize comes before length by far

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from routelearn.solvers.adapters.base import Library
-from routelearn.solvers.jobs import NOTHING, OP, Answer, Job, join, limited_legs, unit_scale, whole
+from routelearn.solvers.tasks import NOTHING, OP, Answer, Job, join, limited_legs, unit_scale, whole
 
 LONGEST_LEG = 100_000  # finer than any route can tell, and its penalties stay within PyVRP's bounds
 LIMIT = 10**7  # OP: the length limit in whole numbers

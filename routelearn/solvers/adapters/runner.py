@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from routelearn.errors import InputError
 from routelearn.runtime.processors import usable_processors
-from routelearn.solvers.jobs import BY_HAND, NOTHING, Answer, Job, by_hand, jobs_of, tours_of
+from routelearn.solvers.tasks import BY_HAND, NOTHING, Answer, Job, by_hand, jobs_of, tours_of
 
 if TYPE_CHECKING:
     from torch import Tensor

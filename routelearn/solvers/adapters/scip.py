@@ -9,7 +9,7 @@ import numpy as np
 
 from routelearn.solvers.adapters.base import Library
 from routelearn.solvers.adapters.mip import LOOSE, TIGHT, Cut, Found, Model, prepare_separation, solve_exactly
-from routelearn.solvers.jobs import OP, Answer, Job
+from routelearn.solvers.tasks import OP, Answer, Job
 
 
 def prepare() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from routelearn.solvers.jobs import Job, unit_scale, whole
+from routelearn.solvers.tasks import Job, unit_scale, whole
 
 FINE = 10**7  # OP, as the paper (D.3): a limit is kept in whole numbers, so rounding must be finer
 LARGEST = 10**6  # of a coordinate or a leg: rounding is far below what a tour can tell, sums far below 2^31

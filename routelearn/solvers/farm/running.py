@@ -25,11 +25,11 @@ from torch import Tensor
 from routelearn.errors import InputError
 from routelearn.evaluation.referee import judge
 from routelearn.problems.base import Problem, take
+from routelearn.solvers import reveal
 from routelearn.solvers.adapters.base import Library, Program
 from routelearn.solvers.adapters.runner import worker_count
 from routelearn.solvers.base import Solver
 from routelearn.solvers.farm.blocks import Block, solve_block
-from routelearn.solvers.own import online
 from routelearn.solvers.own.common import CELLS
 
 FORMAT = 1
@@ -190,7 +190,7 @@ def local_blocks(
 def warm_up(solver: Solver, problem: Problem, x: Any) -> None:
     """Compile what is written here, once, outside the time of any instance; foreign solvers need no such thing."""
     if not isinstance(solver, Library | Program):
-        online.run(solver, problem, take(x, slice(0, 1)), seconds=1e-3, seed=0)
+        reveal.run(solver, problem, take(x, slice(0, 1)), seconds=1e-3, seed=0)
 
 
 def collect(problem: Problem, x: Any, blocks: dict[int, Block], size: int, seconds: float) -> Result:

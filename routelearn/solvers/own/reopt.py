@@ -24,8 +24,8 @@ from torch import Tensor
 from routelearn.errors import InputError
 from routelearn.problems.base import Problem
 from routelearn.solvers.own.common import Task, over_rows, padded, refuse_problem
-from routelearn.solvers.own.online import Reveal
 from routelearn.solvers.own.pctsp_ils import plan
+from routelearn.solvers.reveal import Reveal
 
 KICKS = 10  # of one planning, for every node that may be planned
 
@@ -60,7 +60,7 @@ class Reoptimise:
         if x.real_prize is None:
             raise InputError(
                 f"{self.name} decides while real prizes are revealed and the instances hold none; "
-                "use routelearn.solvers.own.online.run, or solve_online with a Reveal"
+                "use routelearn.solvers.reveal.run, or solve_online with a Reveal"
             )
         return self.solve_online(problem, x.public(), Reveal(x), seconds=seconds, seed=seed)
 

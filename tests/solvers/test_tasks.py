@@ -10,7 +10,7 @@ import torch
 
 from routelearn.problems import PROBLEMS, NumpyRng, get
 from routelearn.problems.base import to_single
-from routelearn.solvers.jobs import NOTHING, Answer, by_hand, jobs_of, join, limited_legs, split, tours_of
+from routelearn.solvers.tasks import NOTHING, Answer, by_hand, jobs_of, join, limited_legs, split, tours_of
 
 
 @pytest.mark.parametrize("name", sorted(set(PROBLEMS) - {"sdvrp", "spctsp"}))

@@ -33,7 +33,7 @@ class Engine(Protocol):
     graph: Graph
     exhausted: bool  # so few nodes that local search finds the optimum: nothing to explore
 
-    def start(self) -> None:
+    def construct(self) -> None:
         """A simple first solution becomes the present one."""
         ...
 
@@ -82,7 +82,7 @@ class TourEngine:
         self.journal, self.touched = np.zeros((512, 4), np.int32), np.zeros(8, np.int32)
         self.random = random_state(seed)
 
-    def start(self) -> None:
+    def construct(self) -> None:
         self.load(constructions.nearest_neighbour(self.graph.legs, self.graph.after).astype(np.int64))
 
     def load(self, tour: Tour) -> bool:
@@ -152,7 +152,7 @@ class RoutesEngine:
         self.descent_left, self.unpolished = 0, 0
         self.random = random_state(seed)
 
-    def start(self) -> None:
+    def construct(self) -> None:
         graph = self.graph
         clear(self.now)
         constructions.savings(
@@ -277,7 +277,7 @@ class SelectiveEngine:
         self.route = selective_kernel.empty_route(nodes)
         self.random = random_state(seed)
 
-    def start(self) -> None:
+    def construct(self) -> None:
         self.load(np.zeros(1, np.int64))
         self.descend(0)
 

@@ -84,7 +84,7 @@ class Search:
         deadline = float("inf") if seconds is None else begun + seconds
         before = self.best_cost
         if not self.started:
-            self.engine.start()
+            self.engine.construct()
             self.started = True
         while not self.settled and time.perf_counter() < deadline:
             self.settled = self.engine.descend(DESCENT_WORK)
@@ -186,7 +186,7 @@ def _load_kernels(name: str) -> None:
         plan(problem, x, 0, torch.zeros(9, dtype=torch.bool), 1.0, seconds=0.001)
         return
     engine = engine_for(problem, x, 0)
-    engine.start()
+    engine.construct()
     while not engine.descend(DESCENT_WORK):
         pass
     engine.explore(0.0, 10)

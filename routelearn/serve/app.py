@@ -1,4 +1,4 @@
-"""The application: thin. It checks limits, finds the lane, waits for the worker's answer, and passes it on."""
+"""The application: thin. It checks limits, finds the lane, waits for the service worker's answer, and passes it on."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ JSON = "application/json"
 WORDS = {
     400: "not JSON", 401: "no token, or a wrong one", 408: "the body did not arrive", 413: "the body is too large",
     415: "the body is not declared as JSON, or is compressed", 422: "bad input, or over a limit",
-    429: "too many requests", 503: "the worker died, or the service is shutting down",
+    429: "too many requests", 503: "the service worker died, or the service is shutting down",
 }  # fmt: skip
 FAILURES: dict[int | str, dict[str, Any]] = {
     status: {"model": s.Failure, "description": words} for status, words in WORDS.items()

@@ -18,7 +18,7 @@ from routelearn.serve.limits import Limits
 from routelearn.solvers.farm.cluster import load_ray
 
 NAME = "routelearn"
-MISSING = 'the engine ray needs Ray Serve: pip install "routelearn[cluster]"'
+MISSING = 'Ray Serve is not installed: pip install "routelearn[cluster]"'
 HEADROOM = 64  # requests a replica is handed beyond its own limit, so that it refuses them with limit and value
 
 

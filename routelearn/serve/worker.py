@@ -1,4 +1,4 @@
-"""A worker process: takes batches of jobs from a pipe, answers as each is done, until the pipe closes."""
+"""A service worker: takes batches of jobs from a pipe and answers each as it is done, until the pipe closes."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def work(pipe: Connection, lane: str, niceness: int, limits: Limits, models: dic
     import torch
 
     torch.set_num_threads(1)
-    Worker(pipe, limits, lane, models).run()
+    ServiceWorker(pipe, limits, lane, models).run()
 
 
-class Worker:
+class ServiceWorker:
     def __init__(self, pipe: Connection, limits: Limits, lane: str, models: dict[str, str] | None = None):
         self.pipe, self.limits, self.lane = pipe, limits, lane
         self.models = models or {}  # files that serve instead of the shipped models, by problem

@@ -1,4 +1,4 @@
-"""The worker processes of all lanes: jobs are handed out, deaths noticed and repaired, no job lost in silence."""
+"""The service workers of all lanes: hand out jobs, replace workers that die, lose no job in silence."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LONGEST_PAUSE = 30.0  # seconds between two starts of a worker that dies before 
 
 
 class Process:
-    """One worker process as the server sees it."""
+    """One service worker as the server sees it."""
 
     def __init__(
         self, lane: str, limits: Limits, models: dict[str, str], hear: Callable[[Process, tuple[Any, ...]], None]
@@ -66,7 +66,7 @@ class Process:
 
 
 class Pool:
-    """All workers. Every method runs on the event loop."""
+    """All service workers. Every method runs on the event loop."""
 
     def __init__(self, limits: Limits, counts: dict[str, int], metrics: Metrics, models: dict[str, str] | None = None):
         self.limits, self.counts, self.metrics, self.models = limits, counts, metrics, models or {}
@@ -76,7 +76,7 @@ class Pool:
         self.failures = dict.fromkeys(counts, 0)  # deaths in a row before a worker was ready
         self.opened: set[str] = set()  # lanes that have had a worker
         self.closing = False
-        self.tasks: set[asyncio.Task[None]] = set()
+        self.background: set[asyncio.Task[None]] = set()
         for lane in counts:
             metrics.waiting.labels(lane).set_function(partial(self._now, lane, "waiting"))
             metrics.ready.labels(lane).set_function(partial(self._now, lane, "ready"))
@@ -89,8 +89,8 @@ class Pool:
 
     def _later(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
+        self.background.add(task)
+        task.add_done_callback(self.background.discard)
 
     def _spawn(self, lane: str) -> None:
         self.workers[lane].append(Process(lane, self.limits, self.models, self._hear))
@@ -174,14 +174,14 @@ class Pool:
         if self.closing:
             return
         self.metrics.deaths.labels(worker.lane).inc()
-        log.warning("a worker of the lane %s died (process %s)", worker.lane, worker.process.pid)
+        log.warning("a service worker of the lane %s died (process %s)", worker.lane, worker.process.pid)
         for job in reversed(worker.jobs.values()):
             if job.gone or job.answer.done():
                 continue
             if job.attempts < ATTEMPTS:
                 self.queues[worker.lane].put(job, first=True)
             else:
-                refusal = Refused(503, "the worker of this request died twice; try again later")
+                refusal = Refused(503, "the service worker of this request died twice; try again later")
                 job.answer.set_result((refusal.status, encode(refusal.body())))
         pause = 0.0
         if not worker.ready:
@@ -208,7 +208,9 @@ class Pool:
                 ]
                 for job in late:
                     if not job.answer.done():
-                        refusal = Refused(503, "the worker of this request did not answer in time; try again later")
+                        refusal = Refused(
+                            503, "the service worker of this request did not answer in time; try again later"
+                        )
                         job.answer.set_result((refusal.status, encode(refusal.body())))
                 if late:
                     worker.process.kill()
@@ -244,7 +246,7 @@ class Pool:
         for job in itertools.chain(waiting, *(worker.jobs.values() for worker in workers)):
             if not job.answer.done():
                 job.answer.set_result((503, refusal))
-        for task in list(self.tasks):
+        for task in list(self.background):
             task.cancel()
         for worker in workers:
             worker.process.kill()  # they keep nothing that could be lost

@@ -229,8 +229,8 @@ def test_a_problem_that_does_not_explain_itself_can_be_watched_all_the_same(monk
     original = thinking.prepare
 
     def prepared(*arguments):
-        task = original(*arguments)
-        return jobs.Task(task.stops, task.converted._replace(problem=Silent()))
+        query = original(*arguments)
+        return jobs.Query(query.stops, query.converted._replace(problem=Silent()))
 
     monkeypatch.setattr(thinking, "prepare", prepared)
     shown = thinking.think(fields, LIMITS)
@@ -386,10 +386,10 @@ def test_a_model_of_ones_own_constructs_thinks_and_searches(own_model):
     own = catalogue.own_models([own_model])
     assert own == {"tsp": own_model}
     fields = random_instance("tsp", 12, 0)
-    task = jobs.prepare(fields, LIMITS)
+    query = jobs.prepare(fields, LIMITS)
     policy = routelearn.load_model(path=own_model).policy
-    tour = decode(PROBLEMS["tsp"], policy, task.converted.policy, "greedy").tour
-    cost = float(PROBLEMS["tsp"].cost(task.converted.referee, tour))
+    tour = decode(PROBLEMS["tsp"], policy, query.converted.policy, "greedy").tour
+    cost = float(PROBLEMS["tsp"].cost(query.converted.referee, tour))
     greedy = OPTIONS | fields | {"decode": "greedy"}
     assert jobs.solve(greedy, LIMITS, Board(), None, own)["cost"] == pytest.approx(cost)
     assert jobs.solve(greedy, LIMITS, Board(), None)["cost"] < cost, "the shipped one has learnt something"

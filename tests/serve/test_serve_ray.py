@@ -39,7 +39,7 @@ def test_ray_without_its_serve_part_says_the_same(monkeypatch):
     ray = pytest.importorskip("ray")
     monkeypatch.delattr(ray, "serve", raising=False)
     monkeypatch.setitem(sys.modules, "ray.serve", None)
-    with pytest.raises(InputError, match=r'Ray Serve: pip install "routelearn\[cluster\]"'):
+    with pytest.raises(InputError, match=r'Ray Serve is not installed: pip install "routelearn\[cluster\]"'):
         load_serve()
 
 

@@ -1,4 +1,4 @@
-"""A block of instances and a solver's answers to it: what engine and cluster hand around."""
+"""A block of instances and a solver's answers to it: what the farm hands around."""
 
 from __future__ import annotations
 

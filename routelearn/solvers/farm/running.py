@@ -1,7 +1,7 @@
-"""Running a solver over many instances: on all cores or a cluster, judged by the problem, stored as results come.
+"""The farm: a solver run over many instances on all cores or a cluster, judged by the problem, stored as results come.
 
 Instances are cut into blocks, always in the same way, and every block has a seed of its own. An answer depends
-on the seed and the place of the instance, never on the number of cores, on the engine, or on how often the
+on the seed and the place of the instance, never on the number of cores or machines, or on how often the
 evaluation was stopped and resumed (unless the clock ends the solver's search).
 """
 
@@ -161,7 +161,7 @@ def settings_of(problem: Problem, x: Any, method: str, seconds: float, seed: int
 
 def block_size(solver: Solver, nodes: int) -> int:
     """Rows that a solver takes at once: many where an instance takes microseconds, else one."""
-    return max(1, min(getattr(solver, "chunk", 1), CELLS // nodes**2))
+    return max(1, min(getattr(solver, "chunk_rows", 1), CELLS // nodes**2))
 
 
 def local_blocks(

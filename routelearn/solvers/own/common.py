@@ -27,7 +27,7 @@ CELLS = 4_000_000  # entries of the distance matrices of those rows, at the most
 
 
 @dataclass
-class Task:
+class Chunk:
     """A few rows of a batch, for one thread."""
 
     problem: Problem
@@ -48,7 +48,7 @@ class Task:
         return (rows * np.uint64(0xD1342543DE82EF95) + np.uint64(self.seed * 0x2545F4914F6CDD1D % 2**64))[:, None]
 
 
-Method = Callable[[Task], Iterable[np.ndarray]]  # a tour for every row of the task
+Method = Callable[[Chunk], Iterable[np.ndarray]]  # a tour for every row of the chunk
 
 
 @dataclass
@@ -59,7 +59,7 @@ class Heuristic:
     problems: frozenset[str]
     method: Method
     anytime: bool = False
-    chunk: int = CHUNK
+    chunk_rows: int = CHUNK
     licence: str = "MIT"
     exact: bool = False
 
@@ -68,7 +68,7 @@ class Heuristic:
 
     def solve(self, problem: Problem, x: Any, *, seconds: float, seed: int = 0) -> Tensor:
         refuse_problem(self.name, self.problems, problem)
-        return padded(over_rows(self.method, problem, x, seconds, seed, self.chunk))
+        return padded(over_rows(self.method, problem, x, seconds, seed, self.chunk_rows))
 
 
 def refuse_problem(name: str, problems: frozenset[str], problem: Problem) -> None:
@@ -77,16 +77,16 @@ def refuse_problem(name: str, problems: frozenset[str], problem: Problem) -> Non
 
 
 def over_rows(
-    method: Method, problem: Problem, x: Any, seconds: float, seed: int, chunk: int = CHUNK
+    method: Method, problem: Problem, x: Any, seconds: float, seed: int, chunk_rows: int = CHUNK
 ) -> list[np.ndarray]:
     """The method's tours for all rows of x, in order, computed in as many threads as there are workers."""
     batch, nodes = x.xy.shape[:2]
-    chunk = max(1, min(chunk, CELLS // nodes**2))
+    chunk_rows = max(1, min(chunk_rows, CELLS // nodes**2))
 
     def part(first: int) -> Iterable[np.ndarray]:
-        return method(Task(problem, take(x, slice(first, first + chunk)), first, seconds, seed))
+        return method(Chunk(problem, take(x, slice(first, first + chunk_rows)), first, seconds, seed))
 
-    firsts = range(0, batch, chunk)
+    firsts = range(0, batch, chunk_rows)
     if len(firsts) <= 1:
         return [tour for first in firsts for tour in part(first)]
     with ThreadPoolExecutor(worker_count()) as pool:

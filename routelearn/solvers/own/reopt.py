@@ -23,7 +23,7 @@ from torch import Tensor
 
 from routelearn.errors import InputError
 from routelearn.problems.base import Problem
-from routelearn.solvers.own.common import Task, over_rows, padded, refuse_problem
+from routelearn.solvers.own.common import Chunk, over_rows, padded, refuse_problem
 from routelearn.solvers.own.pctsp_ils import plan
 from routelearn.solvers.reveal import Reveal
 
@@ -68,16 +68,18 @@ class Reoptimise:
         """Tours [B, 1, T]; `seconds` are for all plans of an instance together."""
         refuse_problem(self.name, self.problems, problem)
 
-        def travel(task: Task) -> list[np.ndarray]:
-            d, streams = task.distances(), task.streams()
-            prize, penalty = task.x.prize.numpy().astype(np.float64), task.x.penalty.numpy().astype(np.float64)
-            required = task.x.min_prize.tolist()
+        def travel(chunk: Chunk) -> list[np.ndarray]:
+            d, streams = chunk.distances(), chunk.streams()
+            prize, penalty = chunk.x.prize.numpy().astype(np.float64), chunk.x.penalty.numpy().astype(np.float64)
+            required = chunk.x.min_prize.tolist()
             return [
-                self._travel(d[b], prize[b], penalty[b], required[b], reveal, task.first + b, task.seconds, streams[b])
+                self._travel(
+                    d[b], prize[b], penalty[b], required[b], reveal, chunk.first + b, chunk.seconds, streams[b]
+                )
                 for b in range(len(d))
             ]
 
-        return padded(over_rows(travel, problem, x, seconds, seed, chunk=1))
+        return padded(over_rows(travel, problem, x, seconds, seed, chunk_rows=1))
 
     def _travel(
         self, d: np.ndarray, prize: np.ndarray, penalty: np.ndarray, min_prize: float, reveal: Reveal, row: int,

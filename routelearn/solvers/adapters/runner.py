@@ -69,7 +69,7 @@ def new_seed(seed: int, row: int, attempt: int) -> int:
 # ---------------------------------------------------------------------------------------- in the worker
 
 
-def work() -> None:
+def serve() -> None:
     """What a solver worker does: tasks in on stdin, answers out on stdout, until stdin closes."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     inbox = os.fdopen(os.dup(0), "rb")
@@ -131,8 +131,8 @@ def _worker_code() -> str:
             f"for name, folder in {folders!r}.items():",
             "    sys.modules[name] = types.ModuleType(name)",
             "    sys.modules[name].__path__ = [folder]",
-            "from routelearn.solvers.adapters.runner import work",
-            "work()",
+            "from routelearn.solvers.adapters.runner import serve",
+            "serve()",
         )
     )
 

@@ -18,31 +18,37 @@ if TYPE_CHECKING:
     from routelearn.solving import Event
     from routelearn.solving.solution import Solution
 
-STOPS = "CSV, JSON, GeoJSON, .tsp, .vrp or .npz files; - for standard input; a folder or a 'glob*' for many files."
-OUT = "Write .json, .geojson, .csv or .sol; - prints JSON; a folder (existing, or ending in /): one .json each."
-PLOT = "Draw .png, .svg, .pdf or an interactive .html; a folder: one .html each."
-SEED = "Seed of the search. It ends by the clock, so results may differ from run to run all the same."
+STOPS = "CSV, JSON, GeoJSON, .tsp, .vrp or .npz files; - reads standard input; a folder or 'glob*' solves many files."
+OUT = "Write .json, .geojson, .csv or .sol; - prints JSON; a folder (existing, or ending in /) gets one .json per file."
+PLOT = "Draw .png, .svg, .pdf or an interactive .html; a folder gets one .html per file."
+SEED = "Seed of the search. The search ends by the clock, so equal seeds may still give different results."
 LONGEST_LIST = 12  # stops of a route that the table names, and files that were left
 
 
 def solve(
     stops: list[str] | None = typer.Argument(None, help=STOPS),
-    matrix: Path | None = typer.Option(None, help="File of distances or times, from row to column, to count instead."),
+    matrix: Path | None = typer.Option(
+        None, help="Matrix of distances or times (row = from, column = to), used instead of straight lines."
+    ),
     problem: str | None = typer.Option(None, help="Problem id. [default: inferred from the fields]"),
     capacity: str | None = typer.Option(None, help="Capacity of a vehicle."),
     max_length: float | None = typer.Option(None, help="Longest route allowed (km for lat, lon)."),
     min_prize: float | None = typer.Option(None, help="Least prize to collect."),
-    seconds: float = typer.Option(1.0, help="Time for each file; 0: one construction, no search."),
+    seconds: float = typer.Option(1.0, help="Search time for each file; 0 builds one solution and does not search."),
     out: str | None = typer.Option(None, help=OUT),
     plot: str | None = typer.Option(None, help=PLOT),
-    watch: bool = typer.Option(False, "--watch", help="Show the cost falling while the search runs."),
-    policy: bool = typer.Option(True, help="Let the trained policy take part; without it, search alone."),
-    model: str | None = typer.Option(None, help="Model file, or the name of a shipped one. [default: the fitting one]"),
-    rounded: bool = typer.Option(True, help="Lengths of a .tsp or .vrp rounded as these libraries define."),
-    threads: int | None = typer.Option(None, min=1, help="Searches at once. [default: the processors, 4 at most]"),
+    watch: bool = typer.Option(False, "--watch", help="Show every better cost while the search runs."),
+    policy: bool = typer.Option(True, help="Use the trained policy beside the search, or search alone."),
+    model: str | None = typer.Option(
+        None, help="Model file, or the name of a shipped model. [default: the best for problem and size]"
+    ),
+    rounded: bool = typer.Option(True, help="Round the lengths of a .tsp or .vrp file as its library does."),
+    threads: int | None = typer.Option(
+        None, min=1, help="Parallel searches. [default: number of processors, at most 4]"
+    ),
     seed: int = typer.Option(0, help=SEED),
 ) -> None:
-    """Find a good route for your own stops, in the time you give: `routelearn solve stops.csv --seconds 1`."""
+    """Find a good route for your own stops within a time limit: `routelearn solve stops.csv --seconds 1`."""
     from routelearn.data import to_instance
     from routelearn.solving import solve_stops
 

@@ -130,5 +130,5 @@ def parse(data: bytes, source: str) -> Any:
         ) from None
     except (pickle.UnpicklingError, ArithmeticError, AttributeError, EOFError, LookupError, ValueError, struct.error):
         raise InputError(
-            f"{source}: not a whole pickle of lists and numbers; it breaks off or errs at byte {file.tell()}"
+            f"{source}: not a valid pickle of lists and numbers; reading failed at byte {file.tell()}"
         ) from None

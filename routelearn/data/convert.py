@@ -332,7 +332,7 @@ def _geometry(stops: Stops, order: list[int]) -> tuple[np.ndarray, np.ndarray | 
         return stops.xy[order], matrix
     if stops.latlon is not None:
         if matrix is None and len(order) > MATRIX_STOPS:
-            raise InputError(f"{stops.source}: {len(order)} stops on the globe; {MATRIX_STOPS} are the most")
+            raise InputError(f"{stops.source}: {len(order)} stops on the globe; at most {MATRIX_STOPS} are allowed")
         places = stops.latlon[order]
         return project(places), great_circle(places) if matrix is None else matrix
     if matrix is not None:

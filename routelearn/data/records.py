@@ -50,7 +50,7 @@ def file_values(data: dict[str, Any], source: str) -> dict[str, Any]:
     """capacity, max_length, min_prize and problem of the whole file."""
     problem = data.get("problem")
     if problem is not None and not isinstance(problem, str):
-        raise InputError(f"{source}: 'problem' is {shown(problem)}; the id of a problem is needed, as \"cvrp\"")
+        raise InputError(f"{source}: 'problem' is {shown(problem)}; give the id of a problem, such as \"cvrp\"")
     values: dict[str, Any] = {"problem": problem}
     for key, parse_value in (("capacity", exact), ("max_length", real), ("min_prize", real)):
         values[key] = None if data.get(key) is None else parse_value(data[key], source, key)
@@ -106,7 +106,7 @@ def to_stops(
         _pair(reals("lat"), reals("lon"), "lat", "lon", source),
     )
     if xy is not None and latlon is not None:
-        raise InputError(f"{source}: both x, y and lat, lon; keep the pair that lengths shall be measured by")
+        raise InputError(f"{source}: both x, y and lat, lon; keep the pair to measure lengths by")
     if xy is None and latlon is None and matrix is None:
         raise InputError(
             f"{source}: no coordinates; name them x and y, or lat and lon, or give the lengths with --matrix"

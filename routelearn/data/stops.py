@@ -65,7 +65,7 @@ def checked_matrix(matrix: np.ndarray, source: str) -> np.ndarray:
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or 0 in matrix.shape:
         raise InputError(f"{source}: the matrix has shape {matrix.shape}; it must have as many columns as rows")
     if matrix.shape[0] > MATRIX_STOPS:
-        raise InputError(f"{source}: a matrix of {matrix.shape[0]} stops; {MATRIX_STOPS} are the most")
+        raise InputError(f"{source}: a matrix of {matrix.shape[0]} stops; at most {MATRIX_STOPS} are allowed")
     matrix = np.array(matrix, dtype=np.float64)
     np.fill_diagonal(matrix, 0.0)
     bad = ~(np.isfinite(matrix) & (matrix >= 0))

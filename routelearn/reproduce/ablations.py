@@ -65,7 +65,7 @@ class Options:
 
     def __post_init__(self) -> None:
         if self.instances < 512:
-            raise InputError(f"{self.instances} instances a run; a batch alone has 512")
+            raise InputError(f"{self.instances} instances per run; one batch has 512")
         if not self.sizes or not set(self.sizes) <= {20, 50, 100}:
             raise InputError(f"sizes are {', '.join(map(str, self.sizes))}; the paper has 20, 50 and 100")
         if not 2 <= self.limit <= 10_000:

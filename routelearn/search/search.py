@@ -25,8 +25,8 @@ def engine_for(problem: Problem, x: Any, seed: int, graph: Graph | None = None) 
     """The engine for an instance with batch axis 1; `graph` is that of another engine for the same instance."""
     if problem.reveals_on_visit:
         raise InputError(
-            f"{problem.name}: what a visit brings is only known after it, so a finished tour cannot be improved in "
-            "hindsight; plan the rest of a route with improve.plan instead"
+            f"{problem.name}: prizes are known only after each visit, so a finished tour cannot be improved in "
+            "hindsight; plan the rest of a route with routelearn.search.plan instead"
         )
     if problem.name == "tsp":
         return TourEngine(x, seed, graph)
@@ -34,7 +34,9 @@ def engine_for(problem: Problem, x: Any, seed: int, graph: Graph | None = None) 
         return RoutesEngine(x, seed, problem.name == "sdvrp", graph)
     if problem.name.startswith("op-") or problem.name == "pctsp":
         return SelectiveEngine(x, seed, graph)
-    raise InputError(f"{problem.name}: no local search knows this problem; tsp, cvrp, sdvrp, op-*, pctsp are known")
+    raise InputError(
+        f"{problem.name}: there is no local search for this problem; there is one for tsp, cvrp, sdvrp, op-* and pctsp"
+    )
 
 
 class Search:

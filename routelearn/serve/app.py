@@ -78,13 +78,15 @@ class Service:
             what = f"{fields['seconds']:g} seconds"
             raise over(422, "seconds", self.limits.seconds, what, "seconds")
         if fields["solver"] is not None and fields["decode"] is not None:
-            raise InputError("both solver and decode; a solver does not decode")
+            raise InputError("both solver and decode are given; a solver does not decode")
         if fields["decode"] is None:
             return 1
         if fields["seconds"] > 0:
-            raise InputError("decode is a construction by the policy, and seconds above 0 a search; leave one out")
+            raise InputError(
+                "decode builds with the policy alone, and seconds above 0 asks for a search; leave one out"
+            )
         if not fields["policy"]:
-            raise InputError("decode is how the policy constructs, and policy is false; leave one of them out")
+            raise InputError("decode needs the policy, but policy is false; leave one of them out")
         rollouts = decode.parse(fields["decode"]).rollouts
         if rollouts > self.limits.rollouts:
             raise over(422, "rollouts", self.limits.rollouts, f"{rollouts} constructions", "decode")
@@ -255,7 +257,7 @@ def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     async def defect(_: Request, error: Exception) -> JSONResponse:
         log.error("a request failed", exc_info=error)
-        return failure(Refused(500, "a defect of the service; its log says more"))
+        return failure(Refused(500, "internal error; see the service's log"))
 
 
 def _add_solving(app: FastAPI, service: Service) -> None:

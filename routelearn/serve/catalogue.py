@@ -38,7 +38,7 @@ def own_models(paths: Sequence[str]) -> dict[str, str]:
         if problem not in served():
             raise InputError(f"{path}: a model for {problem}, which cannot be served")
         if problem in own:
-            raise InputError(f"{path}: a model for {problem}, as {own[problem]} is; one a problem is possible")
+            raise InputError(f"{path}: a second model for {problem}, after {own[problem]}; give one per problem")
         own[problem] = path
     return own
 

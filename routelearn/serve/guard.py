@@ -117,7 +117,7 @@ def _check_declared(headers: dict[bytes, bytes]) -> None:
     """The body must say that it is JSON, and be it as it comes."""
     packed = headers.get(b"content-encoding", b"identity").decode("latin-1").strip().lower()
     if packed not in ("", "identity"):
-        raise Refused(415, f"the body is packed by {packed[:40]}; send it as it is, without content-encoding")
+        raise Refused(415, f"the body is compressed with {packed[:40]}; send it uncompressed, without content-encoding")
     kind = headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
     if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
         what = f"the body is declared as {kind[:80]}" if kind else "the body is not declared"

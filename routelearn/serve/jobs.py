@@ -109,7 +109,7 @@ def measured(stops: Stops, metric: str) -> Stops:
     if stops.xy is None or stops.matrix is not None:
         raise InputError(f"{stops.source}: a metric is for coords, without latlon or matrix; leave it out")
     if len(stops.ids) > MATRIX_STOPS:
-        raise InputError(f"{stops.source}: a metric for {len(stops.ids)} stops; {MATRIX_STOPS} are the most")
+        raise InputError(f"{stops.source}: a metric for {len(stops.ids)} stops; at most {MATRIX_STOPS} are allowed")
     matrix = FROM_COORDINATES[metric](stops.xy)
     np.fill_diagonal(matrix, 0.0)
     return replace(stops, matrix=matrix, metric=metric)
@@ -120,8 +120,8 @@ def check_revealed(fields: dict[str, Any], source: str) -> None:
     problem = PROBLEMS.get(fields.get("problem") or "")
     if problem is not None and problem.reveals_on_visit and fields.get("real_prize") is None:
         raise InputError(
-            f"{source}: {problem.name} needs real_prize, what a visit to each stop brings; "
-            "whoever travels is told of each on arrival"
+            f"{source}: {problem.name} needs real_prize, the prize that a visit to each stop really brings; "
+            "the solver learns each prize on arrival"
         )
 
 
@@ -239,7 +239,9 @@ def no_policy(problem: Problem, nodes: int, models: Models) -> InputError:
     """Why there is no policy that could decode so many nodes."""
     able = sorted({entry["problem"] for entry in shipped().values()} | set(models))
     if problem.name in able:
-        return InputError(f"{nodes} stops, far from what the model for {problem.name} was trained on; nothing decodes")
+        return InputError(
+            f"{nodes} stops are far beyond what the model for {problem.name} was trained on, so no policy decodes them"
+        )
     return InputError(
         f"no trained model ships for {problem.name} yet, so there is no policy that decodes; "
         f"the problem can be one of: {', '.join(able) or 'none'}"

@@ -118,12 +118,11 @@ def run(
             serve.run(application, name=NAME, route_prefix="/")
         except RuntimeError as error:
             raise InputError(f"Ray Serve could not start the service: {' '.join(str(error).split())[:500]}") from None
-        say(
-            f"routelearn on {f'http://{host}:{port}/ of every node' if not shared else 'the Ray Serve that runs there'}"
-        )
+        where = "the Ray Serve that is already running" if shared else f"http://{host}:{port}/ of every node"
+        say(f"routelearn on {where}")
         threading.Event().wait()
     except Ended:
-        say("ending")
+        say("stopping")
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)  # once is enough

@@ -122,7 +122,7 @@ def ready(result: Any) -> tuple[int, bytes]:
         result = Refused(422, str(result), field=field_of(str(result)))
     elif isinstance(result, Exception) and not isinstance(result, Refused):
         log.error("a job failed", exc_info=result)
-        result = Refused(500, f"a defect of the service: {type(result).__name__}; its log says more")
+        result = Refused(500, f"internal error ({type(result).__name__}); see the service's log")
     if isinstance(result, Refused):
         return result.status, encode(result.body())
     return 200, encode(result)

@@ -108,7 +108,7 @@ def solve_stops(
     converted = to_instance(stops, problem, capacity, max_length, min_prize)
     nodes = len(converted.scale.ids)
     if nodes > MOST_NODES:
-        raise InputError(f"{stops.source}: {nodes} stops; {MOST_NODES} are the most")
+        raise InputError(f"{stops.source}: {nodes} stops; at most {MOST_NODES} are allowed")
     loading = time.perf_counter()
     found, notes = find_model(converted.problem, nodes, policy, model)
     if seconds > 0:

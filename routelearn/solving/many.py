@@ -57,7 +57,7 @@ def solve_many(
     device: str = "auto",
     threads: int | None = None,
 ) -> list[Solution]:
-    """A solution for every instance: arguments as for `solve`, each with one entry an instance ([B, N, 2], or a list).
+    """A solution for every instance: arguments as for `solve`, each with one entry per instance ([B, N, 2], or a list).
 
     Sizes may differ; limits and `depot` may be one number for all. `seconds` is for all of them together; without it
     every solution of the policy (or of a heuristic) is taken to its local optimum. The policy runs on a GPU if there is
@@ -71,7 +71,7 @@ def solve_many(
     }  # fmt: skip
     given = {name: value for name, value in columns.items() if value is not None}
     if not given:
-        raise InputError("no places; give coords, latlon or matrix, one entry an instance")
+        raise InputError("no places; give coords, latlon or matrix, one entry per instance")
     counts = {name: _length(value, name) for name, value in given.items()}
     batch = next(iter(counts.values()))
     odd = next((name for name, count in counts.items() if count != batch), None)
@@ -81,7 +81,7 @@ def solve_many(
         return []
     for row, names in enumerate([] if ids is None else ids):
         if isinstance(names, str):  # whose letters would be taken for ids
-            raise InputError(f"instance {row}: ids is {shown(names)}; a list with one entry a stop is needed")
+            raise InputError(f"instance {row}: ids is {shown(names)}; a list with one entry per stop is needed")
     depots = _per_instance(depot, batch, "depot")
     stops = [
         stops_of(source=f"instance {row}", depot=depots[row], **{name: value[row] for name, value in given.items()})
@@ -151,7 +151,7 @@ def _length(value: Any, name: str) -> int:
     try:
         return len(value)
     except TypeError:
-        raise InputError(f"{name} is a {type(value).__name__}; one entry an instance is needed") from None
+        raise InputError(f"{name} is a {type(value).__name__}; one entry per instance is needed") from None
 
 
 def _limits(capacity: Any, max_length: Any, min_prize: Any) -> tuple[tuple[Any, str], ...]:

@@ -56,7 +56,7 @@ def _json(text: str, source: str) -> tuple[Names, dict[str, Any]]:
     for i, route in enumerate(routes, 1):
         stops = route.get("stops") if isinstance(route, dict) else route
         if not isinstance(stops, list) or not all(isinstance(stop, str | int) for stop in stops):
-            raise InputError(f"{source}: route {i} is no list of ids")
+            raise InputError(f"{source}: route {i} is not a list of ids")
         names.append([str(stop) for stop in stops])
     return names, document
 

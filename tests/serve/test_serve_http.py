@@ -98,7 +98,7 @@ def test_what_is_no_request_is_refused_politely(server, body):
     [
         (b'{"coords": [[0, 0], [1, 1]]}', {}, 415, "send JSON with the header content-type: application/json"),
         (b"a=1", {"content-type": "application/x-www-form-urlencoded"}, 415, "declared as application/x-www-form-url"),
-        (gzip.compress(b"{}"), {"content-encoding": "gzip"}, 415, "packed by gzip; send it as it is"),
+        (gzip.compress(b"{}"), {"content-encoding": "gzip"}, 415, "compressed with gzip; send it uncompressed"),
         (b'{"ids": ["caf\xe9"]}', {"content-type": "application/json"}, 400, "not UTF-8 at byte 13"),
         (b"[" * 100_000, {"content-type": "application/json"}, 400, "nested too deeply"),
     ],

@@ -22,9 +22,9 @@ def test_a_prize_is_revealed_once_and_by_a_visit():
     reveal = Reveal(x)
     assert reveal.visit(1, 3) == float(x.real_prize[1, 3])
     assert reveal.visits == [[], [3]]
-    with pytest.raises(InputError, match="instance 1: node 3 is visited a second time"):
+    with pytest.raises(InputError, match="instance 1: node 3 is visited twice"):
         reveal.visit(1, 3)
-    with pytest.raises(InputError, match="node 0 is no customer; they are 1 to 5"):
+    with pytest.raises(InputError, match="node 0 is not a customer; customers are 1 to 5"):
         reveal.visit(0, 0)
 
 

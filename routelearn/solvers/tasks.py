@@ -101,18 +101,15 @@ def tasks_of(problem: Problem, x: Any) -> list[Task]:
     ]
 
 
-def tours_of(answers: Sequence[Answer]) -> Tensor:
-    """[B, 1, T] from B answers: padded with the depot; a row without an answer is all -1."""
+def tours_of(rows: Sequence[Sequence[int] | np.ndarray | None]) -> Tensor:
+    """[B, 1, T] from B tours of any length: padded with the depot, at least one step; without a tour, a row of -1."""
     import torch
 
-    steps = max((len(answer.nodes) for answer in answers if answer.nodes is not None), default=1)
-    tours = torch.zeros((len(answers), 1, max(1, steps)), dtype=torch.long)
-    for row, answer in enumerate(answers):
-        if answer.nodes is None:
-            tours[row] = -1
-        else:
-            tours[row, 0, : len(answer.nodes)] = torch.as_tensor(answer.nodes, dtype=torch.long)
-    return tours
+    steps = max((len(row) for row in rows if row is not None), default=1)
+    tours = np.zeros((len(rows), 1, max(1, steps)), dtype=np.int64)
+    for tour, row in zip(tours[:, 0], rows, strict=True):
+        tour[: None if row is None else len(row)] = -1 if row is None else row
+    return torch.from_numpy(tours)
 
 
 def require_symmetric(task: Task, solver: str) -> None:

@@ -22,6 +22,7 @@ from routelearn.solvers.adapters.runner import (
     solve_in_workers,
     solve_rows,
 )
+from routelearn.solvers.base import refuse_problem
 from routelearn.solvers.tasks import NOTHING, Answer, Task
 
 if TYPE_CHECKING:
@@ -33,8 +34,7 @@ log = logging.getLogger("routelearn.solvers")
 
 
 def _refuse(solver: Library | Program, problem: Problem, seconds: float) -> None:
-    if problem.name not in solver.problems:
-        raise InputError(f"{solver.name} does not solve {problem.name}; it solves {', '.join(sorted(solver.problems))}")
+    refuse_problem(solver, problem)
     if not seconds > 0:
         raise InputError(f"{solver.name}: {seconds:g} seconds for each instance; it must be more than 0")
     if reason := solver.unavailable():

@@ -265,9 +265,10 @@ def each(function: Callable[[int], T], count: int) -> list[T]:
 def solve_rows(problem: Problem, x: Any, solve_row: Callable[[Task, int], Answer]) -> Tensor:
     """Tours [B, 1, T] from solve_row(task, row); instances of a handful of nodes are enumerated instead."""
     tasks = tasks_of(problem, x)
-    return tours_of(
-        each(lambda row: by_hand(tasks[row]) if tasks[row].nodes <= BY_HAND else solve_row(tasks[row], row), len(tasks))
+    answers = each(
+        lambda row: by_hand(tasks[row]) if tasks[row].nodes <= BY_HAND else solve_row(tasks[row], row), len(tasks)
     )
+    return tours_of([answer.nodes for answer in answers])
 
 
 def solve_in_workers(

@@ -28,9 +28,10 @@ from routelearn.problems.base import Problem, take
 from routelearn.solvers import reveal
 from routelearn.solvers.adapters.base import Library, Program
 from routelearn.solvers.adapters.runner import worker_count
-from routelearn.solvers.base import Solver
+from routelearn.solvers.base import Solver, refuse_problem
 from routelearn.solvers.farm.blocks import Block, solve_block
 from routelearn.solvers.own.common import CELLS
+from routelearn.solvers.tasks import tours_of
 
 FORMAT = 1
 HEADER = b'{"settings":'  # how a store begins; a file that begins otherwise is somebody else's
@@ -199,13 +200,7 @@ def collect(problem: Problem, x: Any, blocks: dict[int, Block], size: int, secon
     rows = [tour for first in sorted(blocks) for tour in blocks[first].tours]
     if len(rows) != batch:
         raise RuntimeError(f"{len(rows)} answers for {batch} instances")
-    steps = max((len(row) for row in rows if row is not None), default=1)
-    tours = torch.zeros((batch, 1, max(1, steps)), dtype=torch.long)
-    for index, row in enumerate(rows):
-        if row is None:
-            tours[index] = -1
-        else:
-            tours[index, 0, : len(row)] = torch.tensor(row, dtype=torch.long)
+    tours = tours_of(rows)
     each = torch.empty(batch, dtype=torch.float64)
     for block in blocks.values():
         each[block.first : block.first + size] = block.seconds / len(block.tours)
@@ -230,8 +225,7 @@ def solve_instances(
     """
     if engine not in ENGINES:
         raise InputError(f"unknown engine {engine!r}; the choices are {', '.join(ENGINES)}")
-    if problem.name not in solver.problems:
-        raise InputError(f"{solver.name} does not solve {problem.name}; it solves {', '.join(sorted(solver.problems))}")
+    refuse_problem(solver, problem)
     if not seconds > 0:
         raise InputError(f"{seconds:g} seconds for each instance; it must be more than 0")
     if engine == "local" and (reason := solver.unavailable()):

@@ -1,4 +1,4 @@
-"""What the solvers written here share: the Solver made from a function, distances, random draws, padding.
+"""What the solvers written here share: the Solver made from a function, distances, random draws.
 
 The methods are compiled with numba and release the interpreter's lock, so rows of a batch are spread over
 threads. Random numbers come from a generator whose whole state is one number per instance: an answer depends
@@ -8,19 +8,19 @@ on the seed and the instance's place in the batch, never on threads or chunks.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from numba import njit
 from torch import Tensor
 
-from routelearn.errors import InputError
 from routelearn.problems.base import Problem, take
 from routelearn.solvers.adapters.runner import worker_count
+from routelearn.solvers.base import refuse_problem
+from routelearn.solvers.tasks import tours_of
 
 CHUNK = 64  # rows a thread takes at once: enough to hide the call
 CELLS = 4_000_000  # entries of the distance matrices of those rows, at the most (32 MB)
@@ -67,13 +67,8 @@ class Heuristic:
         return None
 
     def solve(self, problem: Problem, x: Any, *, seconds: float, seed: int = 0) -> Tensor:
-        refuse_problem(self.name, self.problems, problem)
-        return padded(over_rows(self.method, problem, x, seconds, seed, self.chunk_rows))
-
-
-def refuse_problem(name: str, problems: frozenset[str], problem: Problem) -> None:
-    if problem.name not in problems:
-        raise InputError(f"{name} does not solve {problem.name}; it solves {', '.join(sorted(problems))}")
+        refuse_problem(self, problem)
+        return tours_of(over_rows(self.method, problem, x, seconds, seed, self.chunk_rows))
 
 
 def over_rows(
@@ -91,15 +86,6 @@ def over_rows(
         return [tour for first in firsts for tour in part(first)]
     with ThreadPoolExecutor(worker_count()) as pool:
         return [tour for tours in pool.map(part, firsts) for tour in tours]
-
-
-def padded(tours: Sequence[np.ndarray]) -> Tensor:
-    """Tours of any length as one tensor [B, 1, T], depot visits at the end filling up (at least one step)."""
-    steps = max((len(tour) for tour in tours), default=1)
-    out = np.zeros((len(tours), 1, max(steps, 1)), dtype=np.int64)
-    for row, tour in enumerate(tours):
-        out[row, 0, : len(tour)] = tour
-    return torch.from_numpy(out)
 
 
 def until(seconds: float, slices: int | None, advance: Callable[[], None]) -> None:

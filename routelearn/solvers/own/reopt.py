@@ -23,9 +23,11 @@ from torch import Tensor
 
 from routelearn.errors import InputError
 from routelearn.problems.base import Problem
-from routelearn.solvers.own.common import Chunk, over_rows, padded, refuse_problem
+from routelearn.solvers.base import refuse_problem
+from routelearn.solvers.own.common import Chunk, over_rows
 from routelearn.solvers.own.pctsp_ils import plan
 from routelearn.solvers.reveal import Reveal
+from routelearn.solvers.tasks import tours_of
 
 KICKS = 10  # of one planning, for every node that may be planned
 
@@ -56,7 +58,7 @@ class Reoptimise:
 
     def solve(self, problem: Problem, x: Any, *, seconds: float, seed: int = 0) -> Tensor:
         """Only for instances that carry their real prizes, which are then revealed one visit at a time."""
-        refuse_problem(self.name, self.problems, problem)
+        refuse_problem(self, problem)
         if x.real_prize is None:
             raise InputError(
                 f"{self.name} decides while real prizes are revealed and the instances hold none; "
@@ -66,7 +68,7 @@ class Reoptimise:
 
     def solve_online(self, problem: Problem, x: Any, reveal: Reveal, *, seconds: float, seed: int = 0) -> Tensor:
         """Tours [B, 1, T]; `seconds` are for all plans of an instance together."""
-        refuse_problem(self.name, self.problems, problem)
+        refuse_problem(self, problem)
 
         def travel(chunk: Chunk) -> list[np.ndarray]:
             d, streams = chunk.distances(), chunk.streams()
@@ -79,7 +81,7 @@ class Reoptimise:
                 for b in range(len(d))
             ]
 
-        return padded(over_rows(travel, problem, x, seconds, seed, chunk_rows=1))
+        return tours_of(over_rows(travel, problem, x, seconds, seed, chunk_rows=1))
 
     def _travel(
         self, d: np.ndarray, prize: np.ndarray, penalty: np.ndarray, min_prize: float, reveal: Reveal, row: int,

@@ -74,7 +74,7 @@ def improve(
 
 
 def said_limits(said: dict[str, Any], problem: str | None) -> dict[str, Any]:
-    """The limits that the solution was found under, as far as the problem (None: not known yet) has such."""
+    """The limits that the solution states and the problem has (None: problem not known yet)."""
     from routelearn.data.fields import template
     from routelearn.problems import PROBLEMS
 

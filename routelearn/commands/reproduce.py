@@ -94,7 +94,7 @@ def reproduce(
 
 @contextlib.contextmanager
 def bar(label: str, total: int) -> Iterator[Any]:
-    """A progress bar on a terminal, nothing but the label otherwise."""
+    """A progress bar on a terminal, otherwise only the label."""
     from rich.progress import Progress
 
     if not sys.stderr.isatty():

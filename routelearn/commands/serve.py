@@ -127,7 +127,7 @@ def serve(
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A socket that listens there; InputError where that is not possible."""
+    """A listening socket; InputError if the address cannot be used."""
     from routelearn.errors import InputError
 
     try:

@@ -79,7 +79,7 @@ def solve(
 
 
 def read_all(paths: Sequence[str], matrix: Path | None, rounded: bool) -> list[Stops]:
-    """The stops of all files that are named: a shell puts the files that match in the place of `*.csv`."""
+    """The stops of all files given; a shell replaces `*.csv` by the matching files."""
     from routelearn.data import read_stops
     from routelearn.errors import InputError
 
@@ -96,7 +96,7 @@ def listed(names: Sequence[object]) -> str:
 
 
 def check_target(out: str | None, plot: str | None, found: Sequence[Stops]) -> None:
-    """What cannot be written is told before the search, not after it."""
+    """Refuse targets that cannot be written before the search, not after it."""
     from routelearn.data.solutions import WRITERS
     from routelearn.errors import InputError
     from routelearn.solving.solution import PICTURES
@@ -121,7 +121,7 @@ def check_target(out: str | None, plot: str | None, found: Sequence[Stops]) -> N
 
 
 def is_folder(path: str) -> bool:
-    """Whether this is a folder, or is written as one."""
+    """Whether the path is an existing folder, or ends like one."""
     return path.endswith(("/", os.sep)) or os.path.isdir(path)
 
 
@@ -138,7 +138,7 @@ def check_has_depot(out: str | None, problems: Sequence[Problem]) -> None:
 
 
 def try_writing(what: str, path: Path, *, folder: bool) -> None:
-    """Refuse a place where nothing can be written; a file that was not there is not left there."""
+    """Refuse a path that cannot be written. A file created for the test is removed."""
     import tempfile
 
     from routelearn.errors import InputError
@@ -159,7 +159,7 @@ def try_writing(what: str, path: Path, *, folder: bool) -> None:
 
 
 def answer_names(sources: Sequence[str]) -> list[str]:
-    """A name for the answer to each file: the file's, with the folders that tell it apart where another has it too."""
+    """A name for the answer to each file: the file's own, with its folders if another file has the same name."""
     from collections import Counter
 
     def plain(path: str) -> str:
@@ -207,7 +207,7 @@ def deliver(solution: Solution, out: str | None, plot: str | None, name: str, *,
 
 
 def printed(stream: TextIO, show: Callable[[], None]) -> bool:
-    """Whether anyone reads on. When a reader has gone, as that of `| head -1`, all that follows goes nowhere."""
+    """Show something; False if the reader has gone, as with `| head -1`. Later output is then discarded."""
     try:
         show()
         stream.flush()
@@ -221,7 +221,7 @@ def printed(stream: TextIO, show: Callable[[], None]) -> bool:
 
 
 def inside(path: str, name: str) -> str | Path:
-    """The file itself, or the one of that name in the folder."""
+    """The path itself, or the file of that name if the path is a folder."""
     return Path(path) / name if is_folder(path) else path
 
 

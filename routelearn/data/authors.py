@@ -95,7 +95,7 @@ _ALLOWED = (
 
 
 class _Handlers(dict[int, Any]):
-    """What each instruction does. `op` is not in it if it could run something or use an object twice."""
+    """The handler of each allowed instruction; any other raises _Refused with its name."""
 
     def __missing__(self, op: int) -> Any:
         name = next((known.name for known in pickletools.opcodes if ord(known.code) == op), None)

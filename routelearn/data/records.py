@@ -30,7 +30,7 @@ def canonical(name: str) -> str:
 
 
 def check_names(names: Iterable[str], where: str) -> None:
-    """Refuse a name that looks like a slip of the pen; other names are left to check_rules."""
+    """Refuse a name that looks like a typing error; check_rules judges the others."""
     for name in names:
         if name not in NAMES and (close := difflib.get_close_matches(name, NAMES, 1, 0.82)):
             raise InputError(f"{where}: {name[:40]!r} is not known; did you mean {close[0]!r}? Otherwise rename it")
@@ -152,7 +152,7 @@ def _pair(a: np.ndarray | None, b: np.ndarray | None, first: str, second: str, s
 
 
 def _with_depot(rows: Sequence[Row], depot: Any, source: str) -> tuple[Sequence[Row], tuple[str | int, ...]]:
-    """The rows and their ids, with the depot that stands beside them put first, or marked where it is one of them."""
+    """The rows and their ids. A depot given beside the rows is put first; one that is a row is marked."""
     ids = _ids(rows, source)
     if depot is None:
         return rows, ids

@@ -53,7 +53,7 @@ class Stops:
             raise InputError(f"{self.source}: {count} stops, but the matrix has {rows} rows and {columns} columns")
 
     def at(self, stop: int, name: str | None = None) -> str:
-        """Where a stop (or its demand, prize, penalty) stands, to begin a message with."""
+        """Where the file gives a stop (or its demand, prize, penalty), to begin a message with."""
         return f"{self.source}, {self.field_where.get(name or '', self.where)[stop]}"
 
     def with_matrix(self, matrix: np.ndarray, file: str | None = None) -> Stops:
@@ -76,7 +76,7 @@ def checked_matrix(matrix: np.ndarray, source: str) -> np.ndarray:
 
 
 def from_matrix(matrix: np.ndarray, source: str, labels: tuple[str, ...] | None = None) -> Stops:
-    """Stops that are known by their distances only, called by the labels of the matrix or numbered from 1."""
+    """Stops known only by their distances, named by the labels of the matrix or numbered from 1."""
     numbers = range(1, len(matrix) + 1)
     where = tuple(f"row {i}" for i in numbers)
     return Stops(source, labels or tuple(numbers), where, matrix=matrix, matrix_file=source, metric="matrix")

@@ -39,7 +39,7 @@ class Document:
         return f"{self.source}, line {line}"
 
     def by_node(self, section: str, numbers: dict[int, int], width: int) -> list[tuple[int, list[str]]]:
-        """(line, words after the node's number) for every node, in node order; one line a node."""
+        """(line, words after the node's number) for every node, in node order; one line per node."""
         found: dict[int, tuple[int, list[str]]] = {}
         for line, words in self.sections[section]:
             if len(words) != width + 1:
@@ -203,7 +203,7 @@ def _explicit(parts: Document, count: int) -> np.ndarray:
 
 
 def _check_limits(parts: Document, coordinates: np.ndarray | None, matrix: np.ndarray | None) -> None:
-    """Refuse a limit of routes, unless none can reach it (libraries write 999999), and times of service but 0."""
+    """Refuse a route limit that a route could reach (libraries write 999999 for none), and nonzero service times."""
     if matrix is not None:
         reach = float(matrix.max()) * len(matrix)
     else:

@@ -1,4 +1,4 @@
-"""Trained weights that ship with the package, one model file a name, each with its card in the header."""
+"""Trained models that ship with the package, one file per name, each with its card in the header."""
 
 from __future__ import annotations
 
@@ -72,5 +72,5 @@ def which(problem: str, n: int | None = None) -> str:
 
 
 def _costs(card: dict[str, Any]) -> dict[int, float]:
-    """Mean greedy cost by size, on validation instances: what is measured on test sets decides nothing."""
+    """Mean greedy cost by size on validation instances; test sets play no part in the choice."""
     return {int(size): float(cost) for size, cost in card.get("validated", {}).items()}

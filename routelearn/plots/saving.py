@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 
 def save(figure: Figure, stem: Path) -> list[Path]:
-    """Writes stem.png and stem.svg; the SVG holds no date, so the same figure is the same file."""
+    """Write stem.png and stem.svg. The SVG holds no date, so equal figures give equal files."""
     stem.parent.mkdir(parents=True, exist_ok=True)
     paths = [stem.with_name(f"{stem.name}.{suffix}") for suffix in ("png", "svg")]
     figure.savefig(paths[0], dpi=150)

@@ -150,7 +150,7 @@ class Search:
         return nodes[: len(nodes) - left_off]
 
     def _routes_kept(self, tour: list[int], share: float) -> list[int]:
-        """The routes but those nearest to a random customer, and but those that share a customer with them."""
+        """All routes except those nearest to a random customer and those that share a customer with them."""
         assert isinstance(self.engine, RoutesEngine)
         routes: list[list[int]] = [[]]
         for node in tour:
@@ -197,5 +197,5 @@ def _load_kernels(name: str) -> None:
 
 
 def load_kernels(problem: Problem) -> None:
-    """Compile the problem's kernels, or load them from the cache on disk, before a clock runs."""
+    """Compile the problem's kernels, or load them from the cache on disk, before timing starts."""
     _load_kernels(problem.name)

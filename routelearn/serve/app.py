@@ -117,7 +117,7 @@ class Service:
                 self.pool.cancel(job)
 
     async def stream(self, request: Request, fields: dict[str, Any]) -> Response:
-        """Server-sent events; what is wrong with the input is a plain answer, as no event was sent yet."""
+        """Server-sent events. Bad input gets a plain answer, because no event has been sent yet."""
         parts: asyncio.Queue[bytes] = asyncio.Queue()
         job = self.submit(request, "stream", fields, parts.put_nowait)
         job.answer.add_done_callback(lambda _: parts.put_nowait(b""))
@@ -158,7 +158,7 @@ class Service:
 
 
 class Events(StreamingResponse):
-    """A stream that looks for itself whether its client left, and ends with an event when it is cancelled."""
+    """A stream that notices a disconnected client itself, and ends with an event when it is cancelled."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         await self.stream_response(send)

@@ -31,7 +31,7 @@ def served() -> dict[str, Problem]:
 
 
 def own_models(paths: Sequence[str]) -> dict[str, str]:
-    """Problem -> model file (or name of a shipped one), each of which serves instead of what would be chosen."""
+    """Problem -> model file or name of a shipped model, to use instead of the default one."""
     own: dict[str, str] = {}
     for path in paths:
         problem = load_model(path=path).problem
@@ -44,7 +44,7 @@ def own_models(paths: Sequence[str]) -> dict[str, str]:
 
 
 def models(own: Mapping[str, str] = SHIPPED) -> list[dict[str, Any]]:
-    """What ships, then what was given beside it."""
+    """The shipped models, then the user's."""
     listed = [
         {"name": name, **{key: entry[key] for key in ("problem", "policy", "megabytes", "card")}}
         for name, entry in shipped().items()

@@ -1,4 +1,4 @@
-"""What every request passes first: token, body size, requests in flight; and what is counted of it afterwards."""
+"""Check token, body size and requests in flight before every request; count it afterwards."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Guard:
         return replay
 
     async def _body(self, headers: dict[bytes, bytes], receive: Receive) -> bytes:
-        """The whole body; one that is too large is refused, after it has come if that is worth waiting for."""
+        """The whole body. A body that is too large is refused, after reading it if it is not much too large."""
         most, waits = self.limits.body_kilobytes * 1024, headers.get(b"expect", b"").lower() == b"100-continue"
         given = headers.get(b"content-length", b"0")
         declared, size, body = int(given) if given.isdigit() else 0, 0, b""
@@ -114,7 +114,7 @@ class Guard:
 
 
 def _check_declared(headers: dict[bytes, bytes]) -> None:
-    """The body must say that it is JSON, and be it as it comes."""
+    """Check that the body is declared as JSON and is not compressed."""
     packed = headers.get(b"content-encoding", b"identity").decode("latin-1").strip().lower()
     if packed not in ("", "identity"):
         raise Refused(415, f"the body is compressed with {packed[:40]}; send it uncompressed, without content-encoding")

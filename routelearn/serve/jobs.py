@@ -86,7 +86,7 @@ class Query:
 
 
 def prepare(fields: dict[str, Any], limits: Limits) -> Query:
-    """`source` among the fields is what messages call the stops; it is not a client's to give."""
+    """Read and convert a request. `source`, which clients cannot set, is what messages call the stops."""
     source = fields.get("source") or SOURCE
     try:
         check_revealed(fields, source)
@@ -103,7 +103,7 @@ def prepare(fields: dict[str, Any], limits: Limits) -> Query:
 
 
 def measured(stops: Stops, metric: str) -> Stops:
-    """With the lengths that the metric gives: a request that names it need not hold their matrix."""
+    """The stops with the lengths that the metric gives, so that a request needs no matrix."""
     if metric not in METRICS:
         raise InputError(f"{stops.source}: metric is {shown(metric)}; the choices are {', '.join(METRICS)}")
     if stops.xy is None or stops.matrix is not None:
@@ -116,7 +116,7 @@ def measured(stops: Stops, metric: str) -> Stops:
 
 
 def check_revealed(fields: dict[str, Any], source: str) -> None:
-    """What only the client knows is there, where the problem is named."""
+    """Check that a request for a named problem holds what only the client knows."""
     problem = PROBLEMS.get(fields.get("problem") or "")
     if problem is not None and problem.reveals_on_visit and fields.get("real_prize") is None:
         raise InputError(
@@ -126,7 +126,7 @@ def check_revealed(fields: dict[str, Any], source: str) -> None:
 
 
 def check_loads(converted: Converted, limits: Limits, source: str) -> None:
-    """A split delivery of a million loads would be a million routes."""
+    """Refuse demands that fill too many vehicles: a delivery of a million loads would be a million routes."""
     x = converted.referee
     if hasattr(x, "demand"):
         loads = -(-int(x.demand.sum()) // int(x.capacity[0]))
@@ -249,7 +249,7 @@ def no_policy(problem: Problem, nodes: int, models: Models) -> InputError:
 
 
 def _submit(problem: Problem, x: Any, tours: Tensor, boards: list[Board], by: str, good: list[bool]) -> None:
-    """Each of the tours [B, 1, T] that is good to its board."""
+    """Submit each feasible tour of [B, 1, T] to its board."""
     costs = problem.cost(x, tours)[:, 0].tolist()
     for board, tour, cost, holds in zip(boards, tours.split(1), costs, good, strict=True):
         if holds:
@@ -301,7 +301,7 @@ def _search(query: Query, fields: dict[str, Any], board: Board, send: Send | Non
 
 
 def _classical(query: Query, fields: dict[str, Any], board: Board) -> dict[str, Any]:
-    """A solver of the registry, held against the problem's own rules; what is hidden it hears of on its way."""
+    """Solve with a solver of the registry and check its answer. Hidden prizes are revealed visit by visit."""
     from routelearn import solvers
     from routelearn.solvers import reveal
 

@@ -40,7 +40,7 @@ class Scale:
             )
 
     def options(self, limits: Limits, grace: float) -> dict[str, Any]:
-        """The same in the words of a Ray deployment."""
+        """The same settings as options of a Ray deployment."""
         chosen: dict[str, Any] = {
             "ray_actor_options": {"num_cpus": self.replica_cpus},
             "max_ongoing_requests": limits.in_flight + HEADROOM,
@@ -89,7 +89,7 @@ def deployment(
 
 
 class Ended(BaseException):
-    """SIGTERM or Ctrl-C, wherever the command was."""
+    """Raised on SIGTERM or Ctrl-C."""
 
 
 def run(

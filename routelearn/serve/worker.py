@@ -23,7 +23,7 @@ Job = tuple[int, str, dict[str, Any]]  # its number, its kind, the request's fie
 
 
 def work(pipe: Connection, lane: str, niceness: int, limits: Limits, models: dict[str, str]) -> None:
-    """The process. Long searches run at a lower priority than short ones, so these find a processor."""
+    """Run the process. Long searches get a lower priority, so that short ones find a processor."""
     for number in (signal.SIGINT, signal.SIGTERM):  # often sent to the whole group; the server ends its workers
         signal.signal(number, signal.SIG_IGN)
     if hasattr(os, "nice"):
@@ -48,7 +48,7 @@ class ServiceWorker:
             self.pipe.send(message)
 
     def listen(self) -> None:
-        """Hears of cancelled jobs while one runs."""
+        """Receive jobs and cancellations while a job runs."""
         while True:
             try:
                 kind, content = self.pipe.recv()

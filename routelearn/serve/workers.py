@@ -105,7 +105,7 @@ class Pool:
         return job
 
     def cancel(self, job: Job) -> None:
-        """Nobody waits any more: the job leaves the queue, or its search stops."""
+        """Cancel a job that nobody waits for: take it from the queue, or stop its search."""
         if job.answer.done():
             return
         job.gone = True
@@ -120,7 +120,7 @@ class Pool:
                     self._later(self._insist(worker, job))
 
     async def _insist(self, worker: Process, job: Job) -> None:
-        """What does not look at the clock (a foreign solver, say) is ended with its process."""
+        """Kill the worker if its job cannot be stopped, such as a foreign solver."""
         await asyncio.sleep(STOPPING)
         if job.number in worker.jobs and not self.closing:
             worker.process.kill()
@@ -165,7 +165,7 @@ class Pool:
             self._died(worker)
 
     def _died(self, worker: Process) -> None:
-        """Replace it, and give its jobs to others or answer them."""
+        """Replace a dead worker, and give its jobs to others or answer them."""
         worker.dead = True
         worker.out.shutdown(wait=False)
         worker.pipe.close()
@@ -231,7 +231,7 @@ class Pool:
         return self.status()[lane][what]
 
     def serving(self) -> bool:
-        """Whether every request will find a worker: one is there, or takes the place of one that died and can."""
+        """Whether every lane has a ready worker, or is replacing one that had been ready."""
         return all(
             any(worker.ready for worker in workers) or (lane in self.opened and self.failures[lane] == 0)
             for lane, workers in self.workers.items()

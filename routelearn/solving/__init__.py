@@ -1,4 +1,4 @@
-"""Anyone's stops to a checked, good solution within the seconds given: `solve`, and `solve_many` for a batch."""
+"""Solve a user's own stops within a time limit: `solve`, and `solve_many` for a batch."""
 
 from __future__ import annotations
 
@@ -179,5 +179,5 @@ def search(
 
 
 def reserve(x: Any) -> float:
-    """Seconds kept back for the referee and for the solution in the user's terms."""
+    """Seconds reserved for checking the solution and converting it to the user's units."""
     return 3e-3 + 1e-5 * x.xy.shape[1]

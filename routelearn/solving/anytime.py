@@ -39,7 +39,7 @@ JOIN = 0.6  # share of the time after which all threads go on from the best solu
 
 @contextmanager
 def one_torch_thread() -> Iterator[None]:
-    """The searches use the other processors."""
+    """Run torch on one thread, so that the searches get the other processors."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -19,7 +19,7 @@ LARGEST_SEED, MOST_THREADS = 2**32 - 1, 1024
 
 
 def effort(seconds: Any, seed: Any, threads: Any) -> tuple[float, int, int | None]:
-    """The three as plain numbers; a time, seed or number of threads that no search can use is refused."""
+    """Seconds, seed and threads as plain numbers; refuse values that no search can use."""
     seconds, seed, threads = plain(seconds), plain(seed), plain(threads)
     if not (_is(seconds, numbers.Real) and 0 <= seconds <= LONGEST):
         raise InputError(f"seconds is {shown(seconds)}; a number from 0 to {LONGEST} is needed")
@@ -31,7 +31,7 @@ def effort(seconds: Any, seed: Any, threads: Any) -> tuple[float, int, int | Non
 
 
 def _is(value: Any, kind: type) -> bool:
-    """Of the kind (numpy's numbers are, too), and not True or False."""
+    """Whether the value is of that kind (numpy's numbers included) and not True or False."""
     return isinstance(value, kind) and not isinstance(value, bool)
 
 

@@ -221,7 +221,7 @@ def _decode(
     seed: int,
     end: float | None,
 ) -> None:
-    """The policy's greedy solutions in batches, on the boards; on a CPU only while they leave time for the search."""
+    """Put the policy's greedy solutions on the boards in batches; on a CPU only while time is left for the search."""
     began, low = time.perf_counter(), 0
     whole = device.type == "cuda" or end is None
     while low < len(group):

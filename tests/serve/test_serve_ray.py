@@ -47,7 +47,7 @@ def test_flags_of_the_cluster_are_refused_where_nobody_reads_them():
     pytest.importorskip("uvicorn")
     with pytest.raises(InputError, match="--max-replicas is for --engine ray"):
         command("--max-replicas", "3")
-    with pytest.raises(InputError, match="give the port that all of them use"):
+    with pytest.raises(InputError, match="give one port for all nodes"):
         command("--engine", "ray", "--port", "0")
     with pytest.raises(InputError, match="max-replicas 1 is below replicas 2"):
         Scale(replicas=2, max_replicas=1)

@@ -86,7 +86,9 @@ def cluster(monkeypatch):
 def on_ray(cluster, request):
     """The command itself in a process of its own, with the flags of the test."""
     httpx = pytest.importorskip("httpx")
-    from conftest import START, subprocess
+    import subprocess
+
+    from starting import START
 
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

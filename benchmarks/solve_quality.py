@@ -31,7 +31,7 @@ import torch
 from routelearn import problems, solvers
 from routelearn.data import read_stops
 from routelearn.problems import NumpyRng
-from routelearn.solvers.own.online import run
+from routelearn.solvers.reveal import run
 from routelearn.solving import solve, solve_many, solve_stops
 
 BEST_KNOWN = {

@@ -1,1 +1,1 @@
-"""The commands, one a file; cli.py puts them together."""
+"""The commands, one per file; cli.py puts them together."""

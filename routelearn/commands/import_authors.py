@@ -12,7 +12,7 @@ def import_authors(
     problem: str = typer.Option(..., help="Problem id that it was trained on."),
     out: Path = typer.Option(..., help="Model file to write (.safetensors)."),
 ) -> None:
-    """Turn a checkpoint of the paper's authors into a model file. Only weights are read; no code runs."""
+    """Convert a checkpoint of the paper's authors to a model file. Only weights are read; no code runs."""
     from routelearn.models import model_file
     from routelearn.models.import_authors import import_checkpoint
 

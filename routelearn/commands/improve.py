@@ -8,14 +8,15 @@ from typing import Any
 
 import typer
 
-from routelearn.commands.backend import BACKEND, Backend
 from routelearn.commands.solve import OUT, PLOT, SEED, check_has_depot, check_target, deliver, show_event, show_line
 
 
 def improve(
     solution: Path = typer.Argument(help="Solution to start from: .json or .csv as `solve` writes them, or a .sol."),
-    stops: str | None = typer.Option(None, help="File of the stops. [default: the source that a .json names]"),
-    matrix: Path | None = typer.Option(None, help="File of distances or times. [default: the one that a .json names]"),
+    stops: str | None = typer.Option(None, help="File of the stops. [default: the one named in the .json]"),
+    matrix: Path | None = typer.Option(
+        None, help="Matrix of distances or times. [default: the one named in the .json]"
+    ),
     problem: str | None = typer.Option(None, help="Problem id. [default: the solution's, or inferred]"),
     capacity: str | None = typer.Option(None, help="Capacity of a vehicle. [default: the solution's]"),
     max_length: float | None = typer.Option(None, help="Longest route allowed. [default: the solution's]"),
@@ -23,18 +24,20 @@ def improve(
     seconds: float = typer.Option(1.0, help="Time for the search."),
     out: str | None = typer.Option(None, help=OUT),
     plot: str | None = typer.Option(None, help=PLOT),
-    watch: bool = typer.Option(False, "--watch", help="Show the cost falling while the search runs."),
+    watch: bool = typer.Option(False, "--watch", help="Show every better cost while the search runs."),
     rounded: bool | None = typer.Option(
-        None, "--rounded/--no-rounded", help="Lengths of a .tsp or .vrp as these libraries round. [default: as solved]"
+        None,
+        "--rounded/--no-rounded",
+        help="Round the lengths of a .tsp or .vrp file as its library does. [default: as solved]",
     ),
-    threads: int | None = typer.Option(None, min=1, help="Searches at once. [default: the processors, 4 at most]"),
+    threads: int | None = typer.Option(
+        None, min=1, help="Parallel searches. [default: number of processors, at most 4]"
+    ),
     seed: int = typer.Option(0, help=SEED),
-    backend: Backend = typer.Option(Backend.auto, help=f"Where a policy takes part: {BACKEND}"),
 ) -> None:
-    """Improve a solution by local search; it never gets worse."""
+    """Improve a solution by local search. The result is never worse than the solution given."""
     from routelearn.data import read_stops, solution_of, to_instance
     from routelearn.errors import InputError
-    from routelearn.policies.kernels import select
     from routelearn.solving import solve_stops
     from routelearn.solving.resume import read_routes, remeasured, to_tour
 
@@ -55,24 +58,23 @@ def improve(
     check_has_depot(out, [converted.problem])
     if converted.problem.reveals_on_visit:
         raise InputError(
-            f"{converted.problem.name}: a visit's prize is only known after it, so no finished tour can be improved"
+            f"{converted.problem.name}: prizes are known only after each visit, so a finished tour cannot be improved"
         )
     tour = to_tour(routes, converted, str(solution), numbered=bool(said.get("numbered")))
     differs = remeasured(said, solution_of(converted, found[0], tour[0, 0]))
     if differs is not None and all(option is None for option in (stops, matrix, rounded, problem)):
         raise InputError(f"{solution}: {differs}; if they were changed, name them with --stops or --matrix")
-    with select.backend(backend):
-        better = solve_stops(
-            found[0], problem=named, **values, seconds=seconds, seed=seed, threads=threads, given=tour, policy=False,  # type: ignore[arg-type]
-            watch=show_event if watch else None, tell=show_line,
-        )  # fmt: skip
+    better = solve_stops(
+        found[0], problem=named, **values, seconds=seconds, seed=seed, threads=threads, given=tour, policy=False,  # type: ignore[arg-type]
+        watch=show_event if watch else None, tell=show_line,
+    )  # fmt: skip
     if differs is not None:  # the user measures by other stops or lengths: that is a new start, and is said
         better = replace(better, notes=(*better.notes, f"{solution}: {differs}"))
     deliver(better, out, plot, solution.stem)
 
 
 def said_limits(said: dict[str, Any], problem: str | None) -> dict[str, Any]:
-    """The limits that the solution was found under, as far as the problem (None: not known yet) has such."""
+    """The limits that the solution states and the problem has (None: problem not known yet)."""
     from routelearn.data.fields import template
     from routelearn.problems import PROBLEMS
 
@@ -95,12 +97,12 @@ def sources(solution: Path, said: dict[str, Any], stops: str | None, matrix: str
 
     lengths = matrix if matrix is not None else said.get("matrix")
     if matrix is None and lengths is not None and not (isinstance(lengths, str) and Path(lengths).is_file()):
-        raise InputError(f"{solution}: was measured by the matrix {lengths!r}, which is no file here; give --matrix")
+        raise InputError(f"{solution}: was measured by the matrix {lengths!r}, which is not a file here; give --matrix")
     source = stops if stops is not None else said.get("source")
     if stops is None and source is not None and source == said.get("matrix"):
         return None, lengths  # there never was more than the matrix
     if not isinstance(source, str):
         raise InputError(f"{solution}: does not say where its stops are; give --stops")
     if stops is None and not is_there(source):
-        raise InputError(f"{solution}: its stops are from {source!r}, which is no file here; give --stops")
+        raise InputError(f"{solution}: its stops are from {source!r}, which is not a file here; give --stops")
     return source, lengths

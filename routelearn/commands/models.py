@@ -6,7 +6,7 @@ import typer
 
 
 def models() -> None:
-    """List the trained models that ship with the package, with what was measured of them."""
+    """List the trained models that ship with the package, with their measured costs."""
     from rich.console import Console
     from rich.measure import Measurement
     from rich.table import Table
@@ -44,6 +44,6 @@ def models() -> None:
         size = sum(entry["megabytes"] for entry in found.values())
         typer.echo(
             "Costs are means over the paper's test instances; prizes count as negative cost.\n"
-            "The sizes are those trained on; min is minutes on one GPU, those of the models\n"
-            f"it started from included. All files together are {size:.0f} MB."
+            "The sizes are those trained on; min is minutes on one GPU, including those of\n"
+            f"the models it started from. All files together are {size:.0f} MB."
         )

@@ -9,12 +9,12 @@ import typer
 
 def plot_run(
     runs: list[Path] = typer.Argument(help="Folders of training runs (or their metrics.jsonl)."),
-    out: Path = typer.Option(Path("learning-curves"), help="Where to write; .png and .svg are added."),
+    out: Path = typer.Option(Path("learning-curves"), help="Files to write, without suffix: a .png and an .svg."),
     along: str = typer.Option("epochs", help="Horizontal axis: epochs, instances or time."),
-    measure: str | None = typer.Option(None, help="gap or cost. [default: the gap if all runs have reference costs]"),
+    measure: str | None = typer.Option(None, help="gap or cost. [default: gap if all runs have reference costs]"),
     title: str = typer.Option("", help="Title of the picture."),
 ) -> None:
-    """Draw validation gap or cost of training runs against epochs, instances or time."""
+    """Plot the validation gap or cost of training runs over epochs, instances or time."""
     from routelearn.plots.learning_curves import learning_curves, read_run
     from routelearn.plots.saving import save
 

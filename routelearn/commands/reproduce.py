@@ -36,28 +36,32 @@ def reproduce(
     target: str = typer.Argument(help="table1, table-op, table-ablations, figures, or figure3, 5, 6 or 7 alone."),
     out: Path = typer.Option(Path("reproduce"), help="Folder for tables, figures, stored results and training runs."),
     limit: int | None = typer.Option(
-        None, help="Only the first instances of each test (and validation) set. [default: all 10000; figure5: 1000]"
+        None, help="Use the first instances of each test (and validation) set only. [default: all 10000; figure5: 1000]"
     ),
     paper_limits: bool | None = typer.Option(
-        None, "--paper-limits", help="The paper's time limits instead of 0.3 s an instance: days on two cores."
+        None, "--paper-limits", help="Use the paper's time limits instead of 0.3 s per instance (days on two cores)."
     ),
-    problems: str | None = typer.Option(None, help="table1: only these, such as tsp,cvrp."),
+    problems: str | None = typer.Option(None, help="table1: only these problems, such as tsp,cvrp."),
     sizes: str | None = typer.Option(None, help="Only these sizes, such as 20,50. [default: all; training: 20]"),
     samples: int | None = typer.Option(None, help="Rollouts of AM (sampling). [default: 320 on a CPU, 1280 on a GPU]"),
-    model: list[Path] | None = typer.Option(None, help="A model file to use before those that ship; may be repeated."),
-    engine: str | None = typer.Option(None, help="local, or ray for a cluster."),
-    train: bool | None = typer.Option(None, "--train", help="Train the runs that are missing, one after another."),
-    instances: int | None = typer.Option(None, help="Training: instances a run. [default: 6400000]"),
-    full: bool | None = typer.Option(None, "--full", help="Training: the paper's 128000000 instances a run."),
-    minutes: float | None = typer.Option(None, help="Training: stop after so long; the same command goes on later."),
-    seeds: str | None = typer.Option(None, help="Training runs of this seed only, such as 1234. [default: 1234,1235]"),
+    model: list[Path] | None = typer.Option(None, help="Model file to prefer over the shipped ones; may be repeated."),
+    engine: str | None = typer.Option(None, help="Where solvers run: local, or ray for a cluster. [default: local]"),
+    train: bool | None = typer.Option(None, "--train", help="Train the missing runs, one after another."),
+    instances: int | None = typer.Option(None, help="Training: instances per run. [default: 6400000]"),
+    full: bool | None = typer.Option(None, "--full", help="Training: the paper's 128000000 instances per run."),
+    minutes: float | None = typer.Option(
+        None, help="Training: stop after this long; run the command again to continue."
+    ),
+    seeds: str | None = typer.Option(
+        None, help="Training runs with these seeds only, such as 1234. [default: 1234,1235]"
+    ),
     seed: int | None = typer.Option(None, help="Seed of solvers and sampling. [default: 1234]"),
 ) -> None:
-    """Make a table (text, Markdown, CSV, LaTeX) or the figures (PNG, SVG) of the paper again.
+    """Reproduce a table (text, Markdown, CSV, LaTeX) or the figures (PNG, SVG) of the paper.
 
-    Results are stored in --out as they come; the same command goes on where it was stopped. What cannot be had here
-    (a solver, a model) is listed with the reason. table-ablations, figure3 and figure6 show training runs: those in
-    --out, else those kept in docs/runs; --train makes the missing ones, for which you want a GPU.
+    Results are stored in --out as they arrive; run the same command again to continue. Solvers and models that are
+    missing here are listed with the reason. table-ablations, figure3 and figure6 show training runs: those in --out,
+    or else those in docs/runs. --train trains the missing ones, for which you want a GPU.
     """
     from routelearn.commands.train import parse_numbers
 
@@ -90,7 +94,7 @@ def reproduce(
 
 @contextlib.contextmanager
 def bar(label: str, total: int) -> Iterator[Any]:
-    """A progress bar on a terminal, nothing but the label otherwise."""
+    """A progress bar on a terminal, otherwise only the label."""
     from rich.progress import Progress
 
     if not sys.stderr.isatty():
@@ -133,7 +137,7 @@ def runs(target: str, out: Path, given: dict[str, Any]) -> None:
     training = given.pop("train", False)
     if given.pop("full", False):
         if "instances" in given:
-            raise InputError("--full means 128000000 instances a run; leave out --instances")
+            raise InputError("--full means 128000000 instances per run; leave out --instances")
         given["instances"] = FULL_INSTANCES
     options = Options(**given)
     if training:
@@ -144,10 +148,13 @@ def runs(target: str, out: Path, given: dict[str, Any]) -> None:
         }[target]()
         typer.echo(f"{len(wanted)} runs of {options.instances:,} instances on {options.device}", err=True)
         if options.device.type == "cpu" and options.instances >= 100_000:
-            typer.echo("no GPU here: a run takes hours; it can be stopped and resumed at any time", err=True)
+            typer.echo("no GPU here: a run takes hours; you can stop and resume it at any time", err=True)
         missing = train_runs(wanted, options, out, report=report_validation)
         if missing:
-            typer.echo(f"the time is up: {len(missing)} of {len(wanted)} runs are not done; run this again", err=True)
+            typer.echo(
+                f"the time is up: {len(missing)} of {len(wanted)} runs are not done; run the command again to continue",
+                err=True,
+            )
     if target != "table-ablations":
         sizes = {"rate_sizes": options.sizes} if "sizes" in given else {}
         figures(out, (target,), {"run_seeds": options.seeds, **sizes})

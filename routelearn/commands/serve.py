@@ -21,30 +21,34 @@ class Engine(StrEnum):
 
 
 def serve(
-    host: str = typer.Option("127.0.0.1", help="Address to listen on; 0.0.0.0 for all."),
+    host: str = typer.Option("127.0.0.1", help="Address to listen on; 0.0.0.0 listens on all."),
     port: int = typer.Option(8000, min=0, max=65535, help="Port to listen on."),
     constructors: int | None = typer.Option(
-        None, min=1, help="Processes that decode constructions. [default: the processors]"
+        None, min=1, help="Processes that build solutions without a search. [default: number of processors]"
     ),
     short_workers: int = typer.Option(1, min=1, help="Processes for searches of up to a second."),
-    long_workers: int | None = typer.Option(None, min=1, help="Processes for long searches. [default: the processors]"),
-    body_kilobytes: int = typer.Option(4096, min=1, help="Largest body of a request."),
-    nodes: int = typer.Option(2000, min=2, max=10_000, help="Most stops of an instance."),
-    instances: int = typer.Option(256, min=1, help="Most instances of a batch."),
-    seconds: float = typer.Option(60.0, min=0.0, max=86_400.0, help="Longest search of a request."),
-    rollouts: int = typer.Option(1280, min=1, help="Most constructions of a decoding strategy."),
-    think_nodes: int = typer.Option(200, min=2, help="Most stops of a construction shown step by step."),
-    think_numbers: int = typer.Option(100_000, min=4, help="Most steps times stops of such a construction."),
-    queue: int = typer.Option(512, min=1, help="Most requests that wait in a lane."),
+    long_workers: int | None = typer.Option(
+        None, min=1, help="Processes for longer searches. [default: number of processors]"
+    ),
+    body_kilobytes: int = typer.Option(4096, min=1, help="Largest request body, in kilobytes."),
+    nodes: int = typer.Option(2000, min=2, max=10_000, help="Most stops in an instance."),
+    instances: int = typer.Option(256, min=1, help="Most instances in a batch."),
+    seconds: float = typer.Option(60.0, min=0.0, max=86_400.0, help="Longest search for a request, in seconds."),
+    rollouts: int = typer.Option(1280, min=1, help="Most rollouts of a decoding strategy."),
+    think_nodes: int = typer.Option(200, min=2, help="Most stops in a rollout that is shown step by step."),
+    think_numbers: int = typer.Option(100_000, min=4, help="Most steps times stops in such a rollout."),
+    queue: int = typer.Option(512, min=1, help="Most requests waiting in a lane."),
     in_flight: int = typer.Option(1024, min=1, help="Most requests answered at once."),
-    grace: int = typer.Option(10, min=0, help="Seconds in which SIGTERM lets requests finish."),
+    grace: int = typer.Option(10, min=0, help="Seconds that running requests get to finish after SIGTERM."),
     model: list[str] = typer.Option(
-        [], help="Model file, or the name of a shipped one, for all instances of its problem; may be repeated."
+        [], help="Model file, or name of a shipped model, to use for all instances of its problem; may be repeated."
     ),
     cors: list[str] = typer.Option(
-        [], metavar="ORIGIN", help="Let pages of this origin ask, as https://example.org; * for all; may be repeated."
+        [],
+        metavar="ORIGIN",
+        help="Allow requests from pages of this origin (https://example.org, or *); may be repeated.",
     ),
-    engine: Engine = typer.Option(Engine.local, help="This machine, or Ray Serve on a cluster."),
+    engine: Engine = typer.Option(Engine.local, help="Where to run: this machine, or Ray Serve on a cluster."),
     replicas: int | None = typer.Option(None, min=1, help="Services to start. [default: 1]", rich_help_panel=RAY),
     max_replicas: int | None = typer.Option(
         None, min=1, help="Add services under load, up to this many.", rich_help_panel=RAY
@@ -53,16 +57,19 @@ def serve(
         None, min=1, help="Processors of each service. [default: 1]", rich_help_panel=RAY
     ),
     target_requests: float | None = typer.Option(
-        None, min=0.1, help="Requests in flight a service, above which one is added. [default: 16]", rich_help_panel=RAY
+        None,
+        min=0.1,
+        help="Add a service above this many running requests per service. [default: 16]",
+        rich_help_panel=RAY,
     ),
     upscale_delay: float | None = typer.Option(
-        None, min=0.0, help="Seconds of more load before one is added. [default: 10]", rich_help_panel=RAY
+        None, min=0.0, help="Seconds of high load before a service is added. [default: 10]", rich_help_panel=RAY
     ),
     downscale_delay: float | None = typer.Option(
-        None, min=0.0, help="Seconds of less load before one is taken away. [default: 300]", rich_help_panel=RAY
+        None, min=0.0, help="Seconds of low load before a service is removed. [default: 300]", rich_help_panel=RAY
     ),
 ) -> None:
-    """Answer requests over HTTP, with a page to watch at /; a token is asked for if ROUTELEARN_TOKEN is set."""
+    """Answer requests over HTTP, with a web page at /. Set ROUTELEARN_TOKEN to require a token."""
     from routelearn.errors import InputError
 
     try:
@@ -87,7 +94,9 @@ def serve(
     }  # fmt: skip
     given: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
     if given and engine is Engine.local:
-        raise InputError(f"--{next(iter(given)).replace('_', '-')} is for --engine ray; leave it out, or add that")
+        raise InputError(
+            f"--{next(iter(given)).replace('_', '-')} is for --engine ray; leave it out, or add --engine ray"
+        )
     limits = Limits(
         body_kilobytes, nodes, instances, seconds, rollouts, think_nodes, think_numbers, queue, in_flight
     )  # fmt: skip
@@ -95,12 +104,12 @@ def serve(
     workers = {"construct": constructors or processors, "short": short_workers, "long": long_workers or processors}
     models = own_models(model)
     if engine is Engine.ray:
-        from routelearn.serve import ray_engine
+        from routelearn.serve import on_ray
 
         if port == 0:
-            raise InputError("port 0 lets every node choose another one; give the port that all of them use")
-        scale = ray_engine.Scale(**given)
-        ray_engine.run(
+            raise InputError("port 0 lets every node choose its own port; give one port for all nodes")
+        scale = on_ray.Scale(**given)
+        on_ray.run(
             limits, workers, token, models, cors, scale, host, port, grace, lambda line: typer.echo(line, err=True)
         )  # fmt: skip
         return
@@ -110,7 +119,7 @@ def serve(
             uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=grace, backlog=BACKLOG, ws="none")
         )
         where = address(*listening.getsockname()[:2])
-        typer.echo(f"routelearn on {where} (the page), {where}docs (the interface); Ctrl-C ends it", err=True)
+        typer.echo(f"routelearn on {where} (the page), {where}docs (the interface); press Ctrl-C to stop", err=True)
         with contextlib.suppress(KeyboardInterrupt):
             server.run(sockets=[listening])
     if not server.started:
@@ -118,7 +127,7 @@ def serve(
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A socket that listens there; InputError where that is not possible."""
+    """A listening socket; InputError if the address cannot be used."""
     from routelearn.errors import InputError
 
     try:

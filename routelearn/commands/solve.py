@@ -20,32 +20,38 @@ if TYPE_CHECKING:
     from routelearn.solving import Event
     from routelearn.solving.solution import Solution
 
-STOPS = "CSV, JSON, GeoJSON, .tsp, .vrp or .npz files; - for standard input; a folder or a 'glob*' for many files."
-OUT = "Write .json, .geojson, .csv or .sol; - prints JSON; a folder (existing, or ending in /): one .json each."
-PLOT = "Draw .png, .svg, .pdf or an interactive .html; a folder: one .html each."
-SEED = "Seed of the search. It ends by the clock, so results may differ from run to run all the same."
+STOPS = "CSV, JSON, GeoJSON, .tsp, .vrp or .npz files; - reads standard input; a folder or 'glob*' solves many files."
+OUT = "Write .json, .geojson, .csv or .sol; - prints JSON; a folder (existing, or ending in /) gets one .json per file."
+PLOT = "Draw .png, .svg, .pdf or an interactive .html; a folder gets one .html per file."
+SEED = "Seed of the search. The search ends by the clock, so equal seeds may still give different results."
 LONGEST_LIST = 12  # stops of a route that the table names, and files that were left
 
 
 def solve(
     stops: list[str] | None = typer.Argument(None, help=STOPS),
-    matrix: Path | None = typer.Option(None, help="File of distances or times, from row to column, to count instead."),
+    matrix: Path | None = typer.Option(
+        None, help="Matrix of distances or times (row = from, column = to), used instead of straight lines."
+    ),
     problem: str | None = typer.Option(None, help="Problem id. [default: inferred from the fields]"),
     capacity: str | None = typer.Option(None, help="Capacity of a vehicle."),
     max_length: float | None = typer.Option(None, help="Longest route allowed (km for lat, lon)."),
     min_prize: float | None = typer.Option(None, help="Least prize to collect."),
-    seconds: float = typer.Option(1.0, help="Time for each file; 0: one construction, no search."),
+    seconds: float = typer.Option(1.0, help="Search time for each file; 0 builds one solution and does not search."),
     out: str | None = typer.Option(None, help=OUT),
     plot: str | None = typer.Option(None, help=PLOT),
-    watch: bool = typer.Option(False, "--watch", help="Show the cost falling while the search runs."),
-    policy: bool = typer.Option(True, help="Let the trained policy take part; without it, search alone."),
-    model: str | None = typer.Option(None, help="Model file, or the name of a shipped one. [default: the fitting one]"),
-    rounded: bool = typer.Option(True, help="Lengths of a .tsp or .vrp rounded as these libraries define."),
-    threads: int | None = typer.Option(None, min=1, help="Searches at once. [default: the processors, 4 at most]"),
+    watch: bool = typer.Option(False, "--watch", help="Show every better cost while the search runs."),
+    policy: bool = typer.Option(True, help="Use the trained policy beside the search, or search alone."),
+    model: str | None = typer.Option(
+        None, help="Model file, or the name of a shipped model. [default: the best for problem and size]"
+    ),
+    rounded: bool = typer.Option(True, help="Round the lengths of a .tsp or .vrp file as its library does."),
+    threads: int | None = typer.Option(
+        None, min=1, help="Parallel searches. [default: number of processors, at most 4]"
+    ),
     seed: int = typer.Option(0, help=SEED),
     backend: Backend = typer.Option(Backend.auto, help=f"For the policy: {BACKEND}"),
 ) -> None:
-    """Find a good route for your own stops, in the time you give: `routelearn solve stops.csv --seconds 1`."""
+    """Find a good route for your own stops within a time limit: `routelearn solve stops.csv --seconds 1`."""
     from routelearn.data import to_instance
     from routelearn.policies.kernels import select
     from routelearn.solving import solve_stops
@@ -78,7 +84,7 @@ def solve(
 
 
 def read_all(paths: Sequence[str], matrix: Path | None, rounded: bool) -> list[Stops]:
-    """The stops of all files that are named: a shell puts the files that match in the place of `*.csv`."""
+    """The stops of all files given; a shell replaces `*.csv` by the matching files."""
     from routelearn.data import read_stops
     from routelearn.errors import InputError
 
@@ -95,7 +101,7 @@ def listed(names: Sequence[object]) -> str:
 
 
 def check_target(out: str | None, plot: str | None, found: Sequence[Stops]) -> None:
-    """What cannot be written is told before the search, not after it."""
+    """Refuse targets that cannot be written before the search, not after it."""
     from routelearn.data.solutions import WRITERS
     from routelearn.errors import InputError
     from routelearn.solving.solution import PICTURES
@@ -120,7 +126,7 @@ def check_target(out: str | None, plot: str | None, found: Sequence[Stops]) -> N
 
 
 def is_folder(path: str) -> bool:
-    """Whether this is a folder, or is written as one."""
+    """Whether the path is an existing folder, or ends like one."""
     return path.endswith(("/", os.sep)) or os.path.isdir(path)
 
 
@@ -137,7 +143,7 @@ def check_has_depot(out: str | None, problems: Sequence[Problem]) -> None:
 
 
 def try_writing(what: str, path: Path, *, folder: bool) -> None:
-    """Refuse a place where nothing can be written; a file that was not there is not left there."""
+    """Refuse a path that cannot be written. A file created for the test is removed."""
     import tempfile
 
     from routelearn.errors import InputError
@@ -158,7 +164,7 @@ def try_writing(what: str, path: Path, *, folder: bool) -> None:
 
 
 def answer_names(sources: Sequence[str]) -> list[str]:
-    """A name for the answer to each file: the file's, with the folders that tell it apart where another has it too."""
+    """A name for the answer to each file: the file's own, with its folders if another file has the same name."""
     from collections import Counter
 
     def plain(path: str) -> str:
@@ -206,7 +212,7 @@ def deliver(solution: Solution, out: str | None, plot: str | None, name: str, *,
 
 
 def printed(stream: TextIO, show: Callable[[], None]) -> bool:
-    """Whether anyone reads on. When a reader has gone, as that of `| head -1`, all that follows goes nowhere."""
+    """Show something; False if the reader has gone, as with `| head -1`. Later output is then discarded."""
     try:
         show()
         stream.flush()
@@ -220,7 +226,7 @@ def printed(stream: TextIO, show: Callable[[], None]) -> bool:
 
 
 def inside(path: str, name: str) -> str | Path:
-    """The file itself, or the one of that name in the folder."""
+    """The path itself, or the file of that name if the path is a folder."""
     return Path(path) / name if is_folder(path) else path
 
 

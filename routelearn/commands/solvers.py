@@ -8,9 +8,9 @@ ORIENTEERING = {"op-const", "op-unif", "op-dist"}
 
 
 def solvers(
-    problem: str | None = typer.Option(None, help="Only those for this problem id."),
+    problem: str | None = typer.Option(None, help="List only solvers for this problem id."),
 ) -> None:
-    """List the solvers with their problems, licence, and whether they can be used here; if not, why."""
+    """List the solvers: their problems, their licence, and whether they can be used here (if not, why)."""
     from routelearn.solvers import SOLVERS, for_problem
 
     rows = [("solver", "problems", "kind", "usable", "licence")]

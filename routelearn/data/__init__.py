@@ -1,4 +1,4 @@
-"""Data in and out: sets of instances for research, stops for people, one format a file."""
+"""Read and write data: sets of instances for research, stops for people; one format per file."""
 
 from __future__ import annotations
 

@@ -1,15 +1,16 @@
-"""The authors' data sets (`.pkl`, as their generate_data.py writes them), read without unpickling.
+"""The authors' data sets: `.pkl`, as their generate_data.py writes them.
 
-A pickle is a program that can do anything. This reader is its own small machine for the part of that
-language that builds lists, tuples and numbers; it knows no other instruction, so a hostile file is
-refused before anything runs. References to earlier objects are refused too: without them a file is a
-tree no larger than its bytes.
+A pickle is a program that can do anything. This reader allows only the instructions that build lists, tuples and
+numbers, so a hostile file is refused before anything runs. It also refuses references to earlier objects: without
+them a file is a tree no larger than its bytes.
 """
 
 from __future__ import annotations
 
+import pickle
 import pickletools
 import struct
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,6 @@ from routelearn.errors import InputError
 from routelearn.problems import get
 
 LIMIT = 512 * MEGABYTE
-LONGEST_NUMBER = 64  # characters or bytes of one number
 # What a tuple of the list holds, per problem: fields of the Instance, None = not needed.
 COLUMNS: dict[str, tuple[str | None, ...]] = {
     "cvrp": ("depot", "loc", "demand", "capacity"),
@@ -83,102 +83,52 @@ def _array(values: list[Any], axes: int, what: str) -> np.ndarray:
     return array
 
 
-# ------------------------------------------------------------------------------------ the small machine
+# ------------------------------------------------------------------------------------------ unpickling
 
-_SKIPPED = {0x80: 1, 0x95: 8, 0x94: 0, 0x71: 1, 0x72: 4}  # PROTO, FRAME, MEMOIZE, BINPUT, LONG_BINPUT: argument bytes
-_PACKED = {0x4B: struct.Struct("<B"), 0x4D: struct.Struct("<H"), 0x4A: struct.Struct("<i")}  # BININT1, BININT2, BININT
-_DOUBLE = struct.Struct(">d")
+_ALLOWED = (
+    *(pickle.PROTO, pickle.STOP, pickle.MARK, pickle.MEMOIZE, pickle.PUT, pickle.BINPUT, pickle.LONG_BINPUT),
+    *(pickle.EMPTY_LIST, pickle.LIST, pickle.APPEND, pickle.APPENDS),
+    *(pickle.EMPTY_TUPLE, pickle.TUPLE, pickle.TUPLE1, pickle.TUPLE2, pickle.TUPLE3),
+    *(pickle.FLOAT, pickle.BINFLOAT, pickle.INT, pickle.BININT, pickle.BININT1, pickle.BININT2),
+    *(pickle.LONG, pickle.LONG1, pickle.LONG4),
+)
+
+
+class _Handlers(dict[int, Any]):
+    """The handler of each allowed instruction; any other raises _Refused with its name."""
+
+    def __missing__(self, op: int) -> Any:
+        name = next((known.name for known in pickletools.opcodes if ord(known.code) == op), None)
+        if name is None:
+            raise _Refused(f"0x{op:02x}, no instruction of a pickle")
+        raise _Refused(f"{name}, one object used twice" if name.endswith("GET") else f"the instruction {name}")
+
+
+class _Refused(Exception):
+    pass
+
+
+class _Reader(pickle._Unpickler):
+    """Python's own reader, with the instructions for lists, tuples and numbers only.
+
+    Not the compiled `pickle.Unpickler`: it cannot refuse an instruction, and reserves whatever memory an index in the
+    file names (4 GB for a file of ten bytes).
+    """
+
+    dispatch = _Handlers({op[0]: pickle._Unpickler.dispatch[op[0]] for op in _ALLOWED})
+    dispatch[pickle.FRAME[0]] = lambda self: self.read(8)  # the length of a part; the whole file is here already
 
 
 def parse(data: bytes, source: str) -> Any:
     """The lists, tuples and numbers that pickle `data` describes; anything else raises InputError."""
-    stack: list[Any] = []
-    marks: list[int] = []
-    at, double, push = 0, _DOUBLE.unpack_from, stack.append
+    file = BytesIO(data)
     try:
-        while True:
-            op = data[at]
-            at += 1
-            if op == 0x47:  # BINFLOAT, by far the most frequent
-                push(double(data, at)[0])
-                at += 8
-            elif op in _SKIPPED:
-                at += _SKIPPED[op]
-            elif op == 0x28:  # MARK
-                marks.append(len(stack))
-            elif op == 0x5D:  # EMPTY_LIST
-                push([])
-            elif op == 0x65:  # APPENDS: all since the mark to the list below it
-                start = marks.pop()
-                _list_at(stack, start - 1, marks).extend(stack[start:])
-                del stack[start:]
-            elif op in _PACKED:
-                push(_PACKED[op].unpack_from(data, at)[0])
-                at += _PACKED[op].size
-            elif op == 0x61:  # APPEND
-                item = _pop(stack, 1, marks)[0]
-                _list_at(stack, len(stack) - 1, marks).append(item)
-            elif op in (0x74, 0x6C):  # TUPLE, LIST: all since the mark
-                start = marks.pop()
-                items = stack[start:]
-                del stack[start:]
-                push(tuple(items) if op == 0x74 else items)
-            elif op in (0x85, 0x86, 0x87):  # TUPLE1 to TUPLE3
-                push(tuple(_pop(stack, op - 0x84, marks)))
-            elif op == 0x29:  # EMPTY_TUPLE
-                push(())
-            elif op in (0x8A, 0x8B):  # LONG1, LONG4: a length, then the bytes of the number
-                width = 1 if op == 0x8A else 4
-                length = int.from_bytes(data[at : at + width], "little")
-                at += width
-                if length > LONGEST_NUMBER or at + length > len(data):
-                    raise IndexError
-                push(int.from_bytes(data[at : at + length], "little", signed=True))
-                at += length
-            elif op in (0x46, 0x49, 0x4C, 0x70):  # FLOAT, INT, LONG, PUT of protocol 0: text to the end of the line
-                end = data.index(b"\n", at, at + LONGEST_NUMBER)
-                text = data[at:end].decode("ascii")
-                at = end + 1
-                if op == 0x46:
-                    push(float(text))
-                elif op != 0x70:
-                    push(int(text.removesuffix("L")))
-            elif op == 0x2E:  # STOP
-                if len(stack) != 1 or marks:
-                    raise IndexError
-                return stack[0]
-            else:
-                raise InputError(
-                    f"{source}: byte {at - 1} is {_name(op)}; only lists, tuples and numbers are read from a .pkl"
-                )
-    except (IndexError, struct.error, UnicodeDecodeError) as error:
+        return _Reader(file).load()
+    except _Refused as refusal:
         raise InputError(
-            f"{source}: not a whole pickle of lists and numbers; it breaks off or errs at byte {at}"
-        ) from error
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{source}: not a number at byte {at}") from None
-
-
-def _pop(stack: list[Any], count: int, marks: list[int]) -> list[Any]:
-    """The last `count` items, none of them below an open mark."""
-    start = len(stack) - count
-    if start < (marks[-1] if marks else 0):
-        raise IndexError
-    items = stack[start:]
-    del stack[start:]
-    return items
-
-
-def _list_at(stack: list[Any], index: int, marks: list[int]) -> list[Any]:
-    if index < (marks[-1] if marks else 0) or not isinstance(stack[index], list):
-        raise IndexError
-    return stack[index]
-
-
-def _name(op: int) -> str:
-    name = next((known.name for known in pickletools.opcodes if ord(known.code) == op), None)
-    if name is None:
-        return f"0x{op:02x}, no instruction of a pickle"
-    return f"{name}, one object used twice" if name.endswith("GET") else f"the instruction {name}"
+            f"{source}: byte {file.tell() - 1} is {refusal}; only lists, tuples and numbers are read from a .pkl"
+        ) from None
+    except (pickle.UnpicklingError, ArithmeticError, AttributeError, EOFError, LookupError, ValueError, struct.error):
+        raise InputError(
+            f"{source}: not a valid pickle of lists and numbers; reading failed at byte {file.tell()}"
+        ) from None

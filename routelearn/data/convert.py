@@ -107,7 +107,7 @@ def to_instance(
 
 
 def unfilled(problem: Problem) -> list[str]:
-    """Fields of the problem's instances that stops cannot fill: one of one's own may have some."""
+    """Fields of the problem's instances that stops cannot fill; a user's own problem may have some."""
     return [name for name in needed(problem) if name not in COLUMNS]
 
 
@@ -152,7 +152,7 @@ def _divided(x: Any, names: tuple[str, ...], units: torch.Tensor) -> dict[str, t
 
 
 def _instance(problem: Problem, values: dict[str, Any], dtype: torch.dtype, stops: Stops) -> Any:
-    """An Instance with B = 1, held against the problem's own rules."""
+    """An Instance with B = 1, validated by the problem."""
 
     def tensor(value: Any) -> torch.Tensor:
         array = torch.as_tensor(value)[None]
@@ -191,7 +191,7 @@ class _Limits:
         self.min_prize: float | None = pick(min_prize, stops.min_prize, real, "minimum prize", zero=True)
 
     def check_used(self, problem: Problem) -> None:
-        """A limit that the problem does not know would be ignored; the user must hear of it."""
+        """Refuse a limit that the problem does not have, instead of ignoring it."""
         unused = self.given - set(template(problem)._fields)
         if unused:
             words = {"max_length": "maximum length", "min_prize": "minimum prize"}
@@ -221,7 +221,7 @@ def implied_problem(given: Set[str]) -> str | None:
 
 
 def _infer(stops: Stops, limits: _Limits) -> str:
-    """The problem whose fields the stops have; two readings are an error, not a guess."""
+    """The problem whose fields the stops have. If two problems fit, raise instead of guessing."""
     columns = {name for name in ("demand", "prize", "penalty", "real_prize") if getattr(stops, name) is not None}
     values = {name for name in ("capacity", "max_length", "min_prize") if getattr(limits, name) is not None}
     implied = implied_problem(columns | values)
@@ -311,7 +311,7 @@ def _whole_demand(
 
 
 def _to_decimals(value: Fraction, what: str) -> Fraction:
-    """Six decimals; the dust that binary arithmetic leaves (0.30000000000000004) is wiped off, more is refused."""
+    """The value to six decimals. Binary rounding (0.30000000000000004) is removed; more decimals are refused."""
     if value.denominator == 1:  # nearly always, and fractions are slow
         return value
     decimal = Fraction(round(value * DECIMALS), DECIMALS)
@@ -332,7 +332,7 @@ def _geometry(stops: Stops, order: list[int]) -> tuple[np.ndarray, np.ndarray | 
         return stops.xy[order], matrix
     if stops.latlon is not None:
         if matrix is None and len(order) > MATRIX_STOPS:
-            raise InputError(f"{stops.source}: {len(order)} stops on the globe; {MATRIX_STOPS} are the most")
+            raise InputError(f"{stops.source}: {len(order)} stops on the globe; at most {MATRIX_STOPS} are allowed")
         places = stops.latlon[order]
         return project(places), great_circle(places) if matrix is None else matrix
     if matrix is not None:

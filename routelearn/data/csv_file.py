@@ -1,4 +1,4 @@
-"""Stops as CSV: a header that names the columns, one stop a line."""
+"""Stops as CSV: a header that names the columns, then one stop per line."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ FORMATS = ("FULL_MATRIX", *_TRIANGLES)
 def explicit(values: np.ndarray, layout: str, count: int, source: str) -> np.ndarray:
     """[count, count] from the stream of numbers of an EDGE_WEIGHT_SECTION."""
     if layout not in FORMATS:
-        raise InputError(f"{source}: EDGE_WEIGHT_FORMAT {layout[:40]!r}; these are read: {', '.join(FORMATS)}")
+        raise InputError(f"{source}: EDGE_WEIGHT_FORMAT {layout[:40]!r}; the choices are {', '.join(FORMATS)}")
     triangle, offset = _TRIANGLES.get(layout, ("full", 0))
     wanted = count * count if triangle == "full" else count * (count + 1 - 2 * abs(offset)) // 2
     if len(values) != wanted:

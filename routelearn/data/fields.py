@@ -72,7 +72,7 @@ def assemble(problem: Problem, arrays: Mapping[str, np.ndarray], source: str, dt
 
 
 def _cast(array: np.ndarray, whole: bool, dtype: Any, what: str) -> np.ndarray:
-    """A copy as int64 or `dtype`; whole numbers stored as floats are welcome if they are whole."""
+    """A copy as int64 or `dtype`. Floats are accepted for whole numbers if they have no fraction."""
     if array.dtype.kind not in "iuf":
         raise InputError(f"{what} holds {array.dtype} values; numbers are needed")
     finite = np.isfinite(array)

@@ -1,4 +1,4 @@
-"""Reading a file that a stranger wrote: size limited before a byte is read, every failure one clear line."""
+"""Read a file that a stranger wrote: check its size before reading, and report every failure in one clear line."""
 
 from __future__ import annotations
 

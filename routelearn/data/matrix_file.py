@@ -26,7 +26,7 @@ class Lengths(NamedTuple):
     labels: tuple[str, ...] | None = None  # what the file calls its rows and columns, if it does
 
     def in_order(self, ids: Sequence[str | int], source: str) -> np.ndarray:
-        """The lengths in the order of the stops: by label where the labels are the ids, else as they stand."""
+        """The lengths in the order of the stops: by label if the labels are the ids, otherwise as in the file."""
         names = [str(name) for name in ids]
         if self.labels is None or len(names) != len(self.labels) or names == list(self.labels):
             return self.values
@@ -111,5 +111,5 @@ def _labelled(
 
 
 def _are_names(labels: list[str]) -> bool:
-    """Each its own, and not all of them numbers, which might be lengths."""
+    """Whether the labels are all different, and not all numbers (which might be lengths)."""
     return all(labels) and len(set(labels)) == len(labels) and not all(_NUMBER.fullmatch(name) for name in labels)

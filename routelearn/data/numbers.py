@@ -28,13 +28,13 @@ def shown(raw: Any) -> str:
 
 
 def _hint(text: str) -> str:
-    """What would be right, for a number in another country's writing."""
+    """A hint for a number in another country's notation."""
     grouped = re.fullmatch(r"[+-]?\d[\d.,' _\u00a0\u2009\u202f]*", text)
     return "; write it with a decimal point and nothing between thousands, as 1000.5" if grouped else ""
 
 
 def from_torch(values: Any) -> Any:
-    """A tensor as numpy's array, of the same precision where numpy has it; anything else as it is."""
+    """A tensor as a numpy array, in the same precision if numpy has it; anything else unchanged."""
     if not hasattr(values, "detach"):
         return values
     tensor = values.detach().cpu()

@@ -30,7 +30,7 @@ def canonical(name: str) -> str:
 
 
 def check_names(names: Iterable[str], where: str) -> None:
-    """Refuse a name that looks like a slip of the pen; other names are left to check_rules."""
+    """Refuse a name that looks like a typing error; check_rules judges the others."""
     for name in names:
         if name not in NAMES and (close := difflib.get_close_matches(name, NAMES, 1, 0.82)):
             raise InputError(f"{where}: {name[:40]!r} is not known; did you mean {close[0]!r}? Otherwise rename it")
@@ -50,7 +50,7 @@ def file_values(data: dict[str, Any], source: str) -> dict[str, Any]:
     """capacity, max_length, min_prize and problem of the whole file."""
     problem = data.get("problem")
     if problem is not None and not isinstance(problem, str):
-        raise InputError(f"{source}: 'problem' is {shown(problem)}; the id of a problem is needed, as \"cvrp\"")
+        raise InputError(f"{source}: 'problem' is {shown(problem)}; give the id of a problem, such as \"cvrp\"")
     values: dict[str, Any] = {"problem": problem}
     for key, parse_value in (("capacity", exact), ("max_length", real), ("min_prize", real)):
         values[key] = None if data.get(key) is None else parse_value(data[key], source, key)
@@ -106,7 +106,7 @@ def to_stops(
         _pair(reals("lat"), reals("lon"), "lat", "lon", source),
     )
     if xy is not None and latlon is not None:
-        raise InputError(f"{source}: both x, y and lat, lon; keep the pair that lengths shall be measured by")
+        raise InputError(f"{source}: both x, y and lat, lon; keep the pair to measure lengths by")
     if xy is None and latlon is None and matrix is None:
         raise InputError(
             f"{source}: no coordinates; name them x and y, or lat and lon, or give the lengths with --matrix"
@@ -152,7 +152,7 @@ def _pair(a: np.ndarray | None, b: np.ndarray | None, first: str, second: str, s
 
 
 def _with_depot(rows: Sequence[Row], depot: Any, source: str) -> tuple[Sequence[Row], tuple[str | int, ...]]:
-    """The rows and their ids, with the depot that stands beside them put first, or marked where it is one of them."""
+    """The rows and their ids. A depot given beside the rows is put first; one that is a row is marked."""
     ids = _ids(rows, source)
     if depot is None:
         return rows, ids

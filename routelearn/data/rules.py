@@ -1,4 +1,4 @@
-"""Names that state a rule this program does not know, or that belong elsewhere: refused, never passed over."""
+"""Refuse columns that state a rule this program does not support, or that belong elsewhere."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def unsupported(name: str) -> str | None:
 
 
 def check_rules(rows: Sequence[tuple[str, Mapping[str, Any]]], source: str) -> None:
-    """Refuse stops with a value under such a name; empty or 0 everywhere it states nothing."""
+    """Refuse stops with a value under such a name. A column that is empty or 0 everywhere is allowed."""
     names = {name: wrong for name in {name for _, row in rows for name in row} if (wrong := unsupported(name))}
     if any(not blank(row.get("demand")) for _, row in rows):  # then a weight is a note
         names = {name: wrong for name, wrong in names.items() if wrong != AMOUNT}

@@ -97,13 +97,13 @@ def _split(nodes: list[int]) -> list[list[int]]:
 
 
 def _from_first(nodes: list[int]) -> list[int]:
-    """A closed tour told from node 0: the marked depot, else the first stop of the file."""
+    """Rotate a closed tour to begin at node 0: the marked depot, or else the first stop of the file."""
     start = nodes.index(0)
     return nodes[start:] + nodes[:start]
 
 
 def _lengths(x: Any, closed: list[list[int]]) -> list[float]:
-    """Of each closed route; all their legs in one look at the instance, since there may be a thousand routes."""
+    """The length of each closed route. All legs are read at once, since there may be a thousand routes."""
     origin = torch.tensor([[node for route in closed for node in route]])
     target = torch.tensor([[node for route in closed for node in (*route[1:], route[0])]])
     legs = iter(leg(x, origin.long(), target.long())[0].tolist())
@@ -200,7 +200,7 @@ def _feature(kind: str, coordinates: Any, properties: dict[str, Any]) -> dict[st
 
 
 def to_csv(solution: Solution) -> str:
-    """One line a visit, in driving order; position 0 and the last one of a route are the depot."""
+    """One line per visit, in driving order; position 0 and the last one of a route are the depot."""
     columns: tuple[str, ...] = () if not solution.places else ("lon", "lat") if solution.on_globe else ("x", "y")
     output = io.StringIO()
     writer = csv.writer(output, lineterminator="\n")
@@ -231,7 +231,7 @@ WRITERS: dict[str, Callable[[Solution], str]] = {
 
 
 def print_text(text: str) -> None:
-    """To standard output as UTF-8, whatever the terminal's encoding: what reads it is a program."""
+    """Write to standard output as UTF-8, whatever the terminal's encoding: a program reads it."""
     binary = getattr(sys.stdout, "buffer", None)
     if binary is None:  # a notebook's
         sys.stdout.write(text)

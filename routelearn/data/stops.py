@@ -53,7 +53,7 @@ class Stops:
             raise InputError(f"{self.source}: {count} stops, but the matrix has {rows} rows and {columns} columns")
 
     def at(self, stop: int, name: str | None = None) -> str:
-        """Where a stop (or its demand, prize, penalty) stands, to begin a message with."""
+        """Where the file gives a stop (or its demand, prize, penalty), to begin a message with."""
         return f"{self.source}, {self.field_where.get(name or '', self.where)[stop]}"
 
     def with_matrix(self, matrix: np.ndarray, file: str | None = None) -> Stops:
@@ -65,7 +65,7 @@ def checked_matrix(matrix: np.ndarray, source: str) -> np.ndarray:
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or 0 in matrix.shape:
         raise InputError(f"{source}: the matrix has shape {matrix.shape}; it must have as many columns as rows")
     if matrix.shape[0] > MATRIX_STOPS:
-        raise InputError(f"{source}: a matrix of {matrix.shape[0]} stops; {MATRIX_STOPS} are the most")
+        raise InputError(f"{source}: a matrix of {matrix.shape[0]} stops; at most {MATRIX_STOPS} are allowed")
     matrix = np.array(matrix, dtype=np.float64)
     np.fill_diagonal(matrix, 0.0)
     bad = ~(np.isfinite(matrix) & (matrix >= 0))
@@ -76,7 +76,7 @@ def checked_matrix(matrix: np.ndarray, source: str) -> np.ndarray:
 
 
 def from_matrix(matrix: np.ndarray, source: str, labels: tuple[str, ...] | None = None) -> Stops:
-    """Stops that are known by their distances only, called by the labels of the matrix or numbered from 1."""
+    """Stops known only by their distances, named by the labels of the matrix or numbered from 1."""
     numbers = range(1, len(matrix) + 1)
     where = tuple(f"row {i}" for i in numbers)
     return Stops(source, labels or tuple(numbers), where, matrix=matrix, matrix_file=source, metric="matrix")

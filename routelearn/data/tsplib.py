@@ -39,16 +39,16 @@ class Document:
         return f"{self.source}, line {line}"
 
     def by_node(self, section: str, numbers: dict[int, int], width: int) -> list[tuple[int, list[str]]]:
-        """(line, words after the node's number) for every node, in node order; one line a node."""
+        """(line, words after the node's number) for every node, in node order; one line per node."""
         found: dict[int, tuple[int, list[str]]] = {}
         for line, words in self.sections[section]:
             if len(words) != width + 1:
-                raise InputError(f"{self.at(line)}: {len(words)} words; {section} has {width + 1} a line")
+                raise InputError(f"{self.at(line)}: {len(words)} words; {section} has {width + 1} per line")
             node = node_number(words[0], self.at(line))
             if node not in numbers:
                 raise InputError(f"{self.at(line)}: node {node} has no coordinates or lies outside DIMENSION")
             if node in found:
-                raise InputError(f"{self.at(line)}: node {node} again; it stands in line {found[node][0]} too")
+                raise InputError(f"{self.at(line)}: node {node} is given twice, first in line {found[node][0]}")
             found[node] = (line, words[1:])
         missing = next((node for node in numbers if node not in found), None)
         if missing is not None:
@@ -80,7 +80,7 @@ def document(text: str, source: str) -> Document:
         elif keyword.endswith("_SECTION"):
             if keyword.removesuffix("_SECTION") not in SECTIONS:
                 known = ", ".join(SECTIONS)
-                raise InputError(f"{source}, line {line}: {shown(keyword)} is not supported; these are: {known}")
+                raise InputError(f"{source}, line {line}: {shown(keyword)} is not supported; the choices are {known}")
             if keyword in parts.sections:
                 raise InputError(f"{source}, line {line}: a second {keyword}")
             section = parts.sections[keyword] = []
@@ -107,13 +107,13 @@ def places(parts: Document, rounded: bool = True) -> Stops:
     source = parts.source
     kind = (parts.value("TYPE") or "TSP").split()[0].upper()  # some files name an author after it
     if kind not in TYPES:
-        raise InputError(f"{source}: TYPE {shown(kind)}; these are read: {', '.join(TYPES)}")
+        raise InputError(f"{source}: TYPE {shown(kind)}; the choices are {', '.join(TYPES)}")
     numbers, where = _nodes(parts)
     coordinates = _coordinates(parts, numbers)
     metric = (parts.value("EDGE_WEIGHT_TYPE") or ("EXPLICIT" if coordinates is None else "EUC_2D")).upper()
     if metric != "EXPLICIT" and metric not in FROM_COORDINATES:
         raise InputError(
-            f"{source}: EDGE_WEIGHT_TYPE {shown(metric)}; these are read: EXPLICIT, {', '.join(FROM_COORDINATES)}"
+            f"{source}: EDGE_WEIGHT_TYPE {shown(metric)}; the choices are EXPLICIT, {', '.join(FROM_COORDINATES)}"
         )
     matrix: np.ndarray | None
     if metric == "EXPLICIT":
@@ -123,7 +123,9 @@ def places(parts: Document, rounded: bool = True) -> Stops:
     elif metric == "EUC_2D" and not rounded:
         matrix, metric = None, "euclidean"
     elif len(numbers) > MATRIX_STOPS:
-        raise InputError(f"{source}: {len(numbers)} nodes; rounded lengths need a matrix, {MATRIX_STOPS} are the most")
+        raise InputError(
+            f"{source}: {len(numbers)} nodes; rounded lengths need a matrix, at most {MATRIX_STOPS} are allowed"
+        )
     else:
         matrix = FROM_COORDINATES[metric](coordinates)
         np.fill_diagonal(matrix, 0.0)
@@ -166,13 +168,13 @@ def _nodes(parts: Document) -> tuple[dict[int, int], tuple[str, ...]]:
         if not count:
             raise InputError(f"{parts.source}: no DIMENSION and no NODE_COORD_SECTION; how many nodes are there?")
         if count > MATRIX_STOPS:
-            raise InputError(f"{parts.source}: a matrix of {count} nodes; {MATRIX_STOPS} are the most")
+            raise InputError(f"{parts.source}: a matrix of {count} nodes; at most {MATRIX_STOPS} are allowed")
         return {i + 1: i for i in range(count)}, tuple(f"node {i + 1}" for i in range(count))
     numbers: dict[int, int] = {}
     for line, words in lines:
         node = node_number(words[0], parts.at(line))
         if node in numbers:
-            raise InputError(f"{parts.at(line)}: node {node} a second time")
+            raise InputError(f"{parts.at(line)}: node {node} is given twice")
         numbers[node] = len(numbers)
     if count is not None and count != len(numbers):
         raise InputError(f"{parts.source}: DIMENSION is {count}, but {len(numbers)} nodes have coordinates")
@@ -201,7 +203,7 @@ def _explicit(parts: Document, count: int) -> np.ndarray:
 
 
 def _check_limits(parts: Document, coordinates: np.ndarray | None, matrix: np.ndarray | None) -> None:
-    """Refuse a limit of routes, unless none can reach it (libraries write 999999), and times of service but 0."""
+    """Refuse a route limit that a route could reach (libraries write 999999 for none), and nonzero service times."""
     if matrix is not None:
         reach = float(matrix.max()) * len(matrix)
     else:

@@ -1,4 +1,4 @@
-"""Trained weights that ship with the package, one model file a name, each with its card in the header."""
+"""Trained models that ship with the package, one file per name, each with its card in the header."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def load_model(
         named = FOLDER / f"{path}.safetensors"
         if not named.is_file() and not Path(path).is_file():
             have = ", ".join(shipped()) or "none"
-            raise InputError(f"{path}: no such model file, and no shipped model of that name (there are: {have})")
+            raise InputError(f"{path}: no such model file, and no shipped model has that name (the choices are {have})")
         model = load(named if named.is_file() else path, device)
         if problem is not None and model.problem != problem:
             raise InputError(f"{path}: a model for {model.problem}, not for {problem}")
@@ -64,7 +64,7 @@ def which(problem: str, n: int | None = None) -> str:
     candidates = {name: _costs(entry["card"]) for name, entry in shipped().items() if entry["problem"] == problem}
     if not candidates:
         have = ", ".join(sorted({entry["problem"] for entry in shipped().values()})) or "none"
-        raise InputError(f"no trained model ships for {problem} yet (there is one for: {have}); give a model file")
+        raise InputError(f"no trained model ships for {problem} yet (models ship for: {have}); give a model file")
     sizes = {size for costs in candidates.values() for size in costs}
     target = max(sizes, default=0) if n is None else n
     nearest = min(sizes, key=lambda size: abs(size**0.5 - target**0.5), default=0)
@@ -72,5 +72,5 @@ def which(problem: str, n: int | None = None) -> str:
 
 
 def _costs(card: dict[str, Any]) -> dict[int, float]:
-    """Mean greedy cost by size, on validation instances: what is measured on test sets decides nothing."""
+    """Mean greedy cost by size on validation instances; test sets play no part in the choice."""
     return {int(size): float(cost) for size, cost in card.get("validated", {}).items()}

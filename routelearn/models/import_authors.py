@@ -1,4 +1,4 @@
-"""The authors' published checkpoints as models of ours: a map of names, weights only, nothing executed."""
+"""Convert the authors' published checkpoints to our models: weights only, nothing is executed."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _read(path: Path) -> dict[str, Tensor]:
 
 
 def _translate(theirs: dict[str, Tensor], ours: dict[str, Tensor], layers: int, has_depot: bool) -> dict[str, Tensor]:
-    """Their names and shapes to ours. Heads stand first in theirs: [H, D, d] is our rows h d + i of [D, D]."""
+    """Translate their names and shapes to ours. Their first axis is heads: [H, D, d] is our rows h d + i of [D, D]."""
 
     def joined(name: str) -> Tensor:
         return theirs[name].permute(0, 2, 1).flatten(0, 1)

@@ -78,7 +78,7 @@ def read_run(folder: Path, label: str | None = None) -> list[Curve]:
 
 
 def _epochs(rows: list[dict[str, Any]], config: Path) -> list[float]:
-    """With the part of an epoch in which a run was validated, where its configuration says how long one is."""
+    """Epochs with the fraction at which a run was validated, if its configuration says how long an epoch is."""
     steps = 0
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         steps = json.loads(config.read_text())["epoch_steps"]

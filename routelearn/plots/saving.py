@@ -14,7 +14,7 @@ PICTURES = (".png", ".svg", ".pdf")
 
 
 def save(figure: Figure, stem: Path) -> list[Path]:
-    """Writes stem.png and stem.svg; the SVG holds no date, so the same figure is the same file."""
+    """Write stem.png and stem.svg. The SVG holds no date, so equal figures give equal files."""
     import matplotlib
 
     stem.parent.mkdir(parents=True, exist_ok=True)

@@ -1,1 +1,1 @@
-"""The paper's tables and figures, made again: rows, the runs behind them, and what they are written with."""
+"""Reproduce the paper's tables and figures: the rows, the runs behind them, and their layout."""

@@ -65,7 +65,7 @@ class Options:
 
     def __post_init__(self) -> None:
         if self.instances < 512:
-            raise InputError(f"{self.instances} instances a run; a batch alone has 512")
+            raise InputError(f"{self.instances} instances per run; one batch has 512")
         if not self.sizes or not set(self.sizes) <= {20, 50, 100}:
             raise InputError(f"sizes are {', '.join(map(str, self.sizes))}; the paper has 20, 50 and 100")
         if not 2 <= self.limit <= 10_000:
@@ -176,13 +176,13 @@ def optimal_costs(n: int, seed: int, limit: int, out: Path, watch: Watch) -> tup
 
 
 def folder_of(run: Run, out: Path) -> Path:
-    """Where a run is, or is to be: among the results, else kept, else to be made among the results."""
+    """The folder of a run: among the results, else among the kept runs, else where it will be trained."""
     own, kept = out / "ablations" / run.folder, KEPT / run.folder
     return kept if (kept / "config.json").is_file() and not (own / "config.json").is_file() else own
 
 
 def config_of(folder: Path) -> TrainConfig | None:
-    """What the run in that folder was made with, apart from when it was to stop; None if there is no run."""
+    """The settings of the run in that folder, without its time limit; None if there is no run."""
     described = folder / "config.json"
     if not described.is_file():
         return None
@@ -252,7 +252,7 @@ def train_runs(
     *,
     report: Callable[[dict[str, Any]], None] = lambda row: None,
 ) -> list[Run]:
-    """Train what is not done of these runs, one after another in this process; gives those still to be done."""
+    """Train the missing ones of these runs, one after another; returns those still missing."""
     end = time.monotonic() + 60 * options.minutes if options.minutes else math.inf
     missing = [run for run in runs if finished(run, options, out) is None]
     return [run for run in missing if time.monotonic() >= end or not complete(run, options, out, end, report)]

@@ -1,4 +1,4 @@
-"""The paper's figures again: what each needs is measured here, what it looks like stands in plots/."""
+"""Reproduce the paper's figures: measure here what they show; plots/ draws them."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def figure5(out: Path, options: Options, watch: Watch) -> tuple[Figure, str]:
 
 
 def curves_of(out: Path, runs: dict[Run, str], watch: Watch) -> tuple[list[Curve], str]:
-    """The learning curves that there are, with gaps where optimal tours are to be had, and what is missing."""
+    """The available learning curves, with gaps if optimal tours can be computed, and what is missing."""
     curves: list[Curve] = []
     missing = []
     optimal = cache(lambda n, seed, limit: optimal_mean(n, seed, limit, out, watch))
@@ -176,7 +176,7 @@ FIGURES: dict[str, tuple[str, Callable[[Path, Options, Watch], tuple[Figure, str
 def draw_figures(
     out: Path, options: Options, *, only: Sequence[str] = (), watch: Watch = silent, report: Any = None
 ) -> list[Drawn]:
-    """Every figure (or only those named) as PNG and SVG; one that lacks runs or solvers is told with the reason."""
+    """Every figure (or only those named) as PNG and SVG; if runs or solvers are missing, the reason is given."""
     out.mkdir(parents=True, exist_ok=True)
     drawn = []
     for name in only or FIGURES:

@@ -97,7 +97,7 @@ def grid_of(
 
 
 def notes_on(row: Row, outcomes: Sequence[Outcome]) -> list[str]:
-    """What a reader must know of a row: how it was filled, and by name what is missing and why."""
+    """Notes on a row: how it was run, and what is missing and why."""
     notes = []
     if isinstance(row, Reported):
         return [f"† {row.row}: {row.source}"]

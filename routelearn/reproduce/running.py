@@ -1,4 +1,4 @@
-"""The paper's tables again: every row that can be had, on the same instances, beside the paper's own figures."""
+"""Reproduce the paper's tables: every row that can be run, on the same instances, beside the paper's own figures."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def weights_digest(model: Model) -> str:
 
 
 def plan_learned(problem: str, n: int, row: Learned, options: Options, out: Path) -> Cell:
-    """A row of the attention model, or that none is to be had."""
+    """A row of the attention model, or the reason why there is none."""
     try:
         origin, model = pick_model(problem, n, options)
     except InputError as error:

@@ -11,7 +11,7 @@ TRUST = 30.0  # seconds of cells run before their speed counts as much as the ex
 
 
 class Timetable:
-    """Tells where a command stands: `where()` as a cell starts, `passed()` when it is done."""
+    """Progress of a command: call `where()` when a cell starts, `passed()` when it is done."""
 
     def __init__(self, expected: Sequence[float]):
         self.expected = list(expected)  # seconds of each cell; 0: nothing to run, or all of it stored

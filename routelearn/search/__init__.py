@@ -34,7 +34,7 @@ def improve(
     iterations: int | None = None,
     threads: int | None = None,
 ) -> Tensor:
-    """Better solutions than the tours [B, S, T], never worse ones; instances are spread over threads.
+    """Improve the tours [B, S, T]; none gets worse. Instances are spread over threads.
 
     With neither `seconds` nor `iterations`: every solution at its local optimum, [B, S, T']. Else the search goes on
     from the best of the S for `seconds` per instance or so many iterations: [B, 1, T'].

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routelearn.problems.base import EXACT
-from routelearn.search import routes_local, selective_kernel, sisr_kernel, starts, tsp_kernel
+from routelearn.search import constructions, routes_local, selective_kernel, sisr_kernel, tsp_kernel
 from routelearn.search.graph import Graph, floats, graph_of, random_state
 from routelearn.search.routes import clear, copy_all, empty_routes, read_tour, total_length, write_tour
 from routelearn.search.swap_star import angles
@@ -33,7 +33,7 @@ class Engine(Protocol):
     graph: Graph
     exhausted: bool  # so few nodes that local search finds the optimum: nothing to explore
 
-    def start(self) -> None:
+    def construct(self) -> None:
         """A simple first solution becomes the present one."""
         ...
 
@@ -82,8 +82,8 @@ class TourEngine:
         self.journal, self.touched = np.zeros((512, 4), np.int32), np.zeros(8, np.int32)
         self.random = random_state(seed)
 
-    def start(self) -> None:
-        self.load(starts.nearest_neighbour(self.graph.legs, self.graph.after).astype(np.int64))
+    def construct(self) -> None:
+        self.load(constructions.nearest_neighbour(self.graph.legs, self.graph.after).astype(np.int64))
 
     def load(self, tour: Tour) -> bool:
         self.tour[:] = tour[: self.nodes]  # what follows repeats the last node
@@ -152,10 +152,12 @@ class RoutesEngine:
         self.descent_left, self.unpolished = 0, 0
         self.random = random_state(seed)
 
-    def start(self) -> None:
+    def construct(self) -> None:
         graph = self.graph
         clear(self.now)
-        starts.savings(graph.legs, graph.near, graph.symmetric, self.demand, self.capacity, self.served, self.now)
+        constructions.savings(
+            graph.legs, graph.near, graph.symmetric, self.demand, self.capacity, self.served, self.now
+        )
         self._adopt()
 
     def load(self, tour: Tour) -> bool:
@@ -275,7 +277,7 @@ class SelectiveEngine:
         self.route = selective_kernel.empty_route(nodes)
         self.random = random_state(seed)
 
-    def start(self) -> None:
+    def construct(self) -> None:
         self.load(np.zeros(1, np.int64))
         self.descend(0)
 

@@ -65,7 +65,7 @@ def plan(
         engine.load(np.searchsorted(open_nodes, ahead) + 1)
         engine.descend(0)
     else:
-        engine.start()
+        engine.construct()
     begun, settled = time.perf_counter(), False
     while not settled and time.perf_counter() - begun < seconds and not stop.is_set():
         settled = engine.descend(DESCENT_WORK)

@@ -25,8 +25,8 @@ def engine_for(problem: Problem, x: Any, seed: int, graph: Graph | None = None) 
     """The engine for an instance with batch axis 1; `graph` is that of another engine for the same instance."""
     if problem.reveals_on_visit:
         raise InputError(
-            f"{problem.name}: what a visit brings is only known after it, so a finished tour cannot be improved in "
-            "hindsight; plan the rest of a route with improve.plan instead"
+            f"{problem.name}: prizes are known only after each visit, so a finished tour cannot be improved in "
+            "hindsight; plan the rest of a route with routelearn.search.plan instead"
         )
     if problem.name == "tsp":
         return TourEngine(x, seed, graph)
@@ -34,7 +34,9 @@ def engine_for(problem: Problem, x: Any, seed: int, graph: Graph | None = None) 
         return RoutesEngine(x, seed, problem.name == "sdvrp", graph)
     if problem.name.startswith("op-") or problem.name == "pctsp":
         return SelectiveEngine(x, seed, graph)
-    raise InputError(f"{problem.name}: no local search knows this problem; tsp, cvrp, sdvrp, op-*, pctsp are known")
+    raise InputError(
+        f"{problem.name}: there is no local search for this problem; there is one for tsp, cvrp, sdvrp, op-* and pctsp"
+    )
 
 
 class Search:
@@ -84,7 +86,7 @@ class Search:
         deadline = float("inf") if seconds is None else begun + seconds
         before = self.best_cost
         if not self.started:
-            self.engine.start()
+            self.engine.construct()
             self.started = True
         while not self.settled and time.perf_counter() < deadline:
             self.settled = self.engine.descend(DESCENT_WORK)
@@ -148,7 +150,7 @@ class Search:
         return nodes[: len(nodes) - left_off]
 
     def _routes_kept(self, tour: list[int], share: float) -> list[int]:
-        """The routes but those nearest to a random customer, and but those that share a customer with them."""
+        """All routes except those nearest to a random customer and those that share a customer with them."""
         assert isinstance(self.engine, RoutesEngine)
         routes: list[list[int]] = [[]]
         for node in tour:
@@ -186,7 +188,7 @@ def _load_kernels(name: str) -> None:
         plan(problem, x, 0, torch.zeros(9, dtype=torch.bool), 1.0, seconds=0.001)
         return
     engine = engine_for(problem, x, 0)
-    engine.start()
+    engine.construct()
     while not engine.descend(DESCENT_WORK):
         pass
     engine.explore(0.0, 10)
@@ -195,5 +197,5 @@ def _load_kernels(name: str) -> None:
 
 
 def load_kernels(problem: Problem) -> None:
-    """Compile the problem's kernels, or load them from the cache on disk, before a clock runs."""
+    """Compile the problem's kernels, or load them from the cache on disk, before timing starts."""
     _load_kernels(problem.name)

@@ -116,10 +116,7 @@ def improve_node(t1, tour, pos, size, legs, near, breadth, epsilon, journal, cou
                     gain = gain1 + leg34 - legs[t4, t1]
                     if gain > epsilon:
                         count = log_two_opt(tour, pos, size, t1, t2, t3, t4, journal, count)
-                        touched[0] = t1
-                        touched[1] = t2
-                        touched[2] = t3
-                        touched[3] = t4
+                        touched[0], touched[1], touched[2], touched[3] = t1, t2, t3, t4
                         return gain, count, 4
                 # Places along the way from t2 (0) to t1 (size - 1).
                 way3 = p3 - p2 if forward else p2 - p3
@@ -149,12 +146,8 @@ def improve_node(t1, tour, pos, size, legs, near, breadth, epsilon, journal, cou
                         if gain > epsilon:
                             count = log_two_opt(tour, pos, size, t1, t2, t3, t4, journal, count)
                             count = log_two_opt(tour, pos, size, t1, t4, t5, t6, journal, count)
-                            touched[0] = t1
-                            touched[1] = t2
-                            touched[2] = t3
-                            touched[3] = t4
-                            touched[4] = t5
-                            touched[5] = t6
+                            touched[0], touched[1], touched[2] = t1, t2, t3
+                            touched[3], touched[4], touched[5] = t4, t5, t6
                             return gain, count, 6
                     elif way5 <= way3:
                         # t2..t3 is a cycle of its own: open it at t5 on either side, but not at the added leg.
@@ -175,12 +168,8 @@ def improve_node(t1, tour, pos, size, legs, near, breadth, epsilon, journal, cou
                                 else:
                                     count = log_two_opt(tour, pos, size, t1, t2, t5, t6, journal, count)
                                     count = log_two_opt(tour, pos, size, t2, t5, t4, t3, journal, count)
-                                touched[0] = t1
-                                touched[1] = t2
-                                touched[2] = t3
-                                touched[3] = t4
-                                touched[4] = t5
-                                touched[5] = t6
+                                touched[0], touched[1], touched[2] = t1, t2, t3
+                                touched[3], touched[4], touched[5] = t4, t5, t6
                                 return gain, count, 6
     return 0.0, count, 0
 

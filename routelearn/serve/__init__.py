@@ -1,1 +1,1 @@
-"""Routes over HTTP: the application, its batching and its worker processes, and the page at `/`."""
+"""Routes over HTTP: the application, its batching and its service workers, and the page at `/`."""

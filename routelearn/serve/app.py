@@ -1,4 +1,4 @@
-"""The application: thin. It checks limits, finds the lane, waits for the worker's answer, and passes it on."""
+"""The application: thin. It checks limits, finds the lane, waits for the service worker's answer, and passes it on."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from routelearn.serve.batching import Job, lane_of
 from routelearn.serve.guard import Guard
 from routelearn.serve.jobs import PLACES, field_of, source_of
 from routelearn.serve.limits import Limits, Refused, over
-from routelearn.serve.metrics import Metrics, resident_bytes
+from routelearn.serve.metrics import CONTENT_TYPE, Metrics
 from routelearn.serve.words import refusal_of, unreadable
 from routelearn.serve.worker import encode
 from routelearn.serve.workers import Pool
@@ -38,7 +38,7 @@ JSON = "application/json"
 WORDS = {
     400: "not JSON", 401: "no token, or a wrong one", 408: "the body did not arrive", 413: "the body is too large",
     415: "the body is not declared as JSON, or is compressed", 422: "bad input, or over a limit",
-    429: "too many requests", 503: "the worker died, or the service is shutting down",
+    429: "too many requests", 503: "the service worker died, or the service is shutting down",
 }  # fmt: skip
 FAILURES: dict[int | str, dict[str, Any]] = {
     status: {"model": s.Failure, "description": words} for status, words in WORDS.items()
@@ -57,17 +57,10 @@ class Service:
         self.models = catalogue.models(models)
         self.own = models
         self.with_model = frozenset(model["problem"] for model in self.models)
-        gauge = self.metrics.gauge
-        gauge("routelearn_waiting", "Requests that wait for a worker.", lambda: self._by_lane("waiting"))
-        gauge("routelearn_workers_ready", "Workers that can take a request.", lambda: self._by_lane("ready"))
-        gauge("routelearn_resident_bytes", "Memory of the server's own process.", lambda: {(): resident_bytes()})
 
     @cached_property
     def problems(self) -> list[dict[str, Any]]:
         return catalogue.problems(self.own)
-
-    def _by_lane(self, what: str) -> dict[tuple[tuple[str, str], ...], float]:
-        return {(("lane", lane),): float(row[what]) for lane, row in self.pool.status().items()}
 
     # ------------------------------------------------------------------------------------------ checking
 
@@ -85,13 +78,15 @@ class Service:
             what = f"{fields['seconds']:g} seconds"
             raise over(422, "seconds", self.limits.seconds, what, "seconds")
         if fields["solver"] is not None and fields["decode"] is not None:
-            raise InputError("both solver and decode; a solver does not decode")
+            raise InputError("both solver and decode are given; a solver does not decode")
         if fields["decode"] is None:
             return 1
         if fields["seconds"] > 0:
-            raise InputError("decode is a construction by the policy, and seconds above 0 a search; leave one out")
+            raise InputError(
+                "decode builds with the policy alone, and seconds above 0 asks for a search; leave one out"
+            )
         if not fields["policy"]:
-            raise InputError("decode is how the policy constructs, and policy is false; leave one of them out")
+            raise InputError("decode needs the policy, but policy is false; leave one of them out")
         rollouts = decode.parse(fields["decode"]).rollouts
         if rollouts > self.limits.rollouts:
             raise over(422, "rollouts", self.limits.rollouts, f"{rollouts} constructions", "decode")
@@ -122,7 +117,7 @@ class Service:
                 self.pool.cancel(job)
 
     async def stream(self, request: Request, fields: dict[str, Any]) -> Response:
-        """Server-sent events; what is wrong with the input is a plain answer, as no event was sent yet."""
+        """Server-sent events. Bad input gets a plain answer, because no event has been sent yet."""
         parts: asyncio.Queue[bytes] = asyncio.Queue()
         job = self.submit(request, "stream", fields, parts.put_nowait)
         job.answer.add_done_callback(lambda _: parts.put_nowait(b""))
@@ -163,7 +158,7 @@ class Service:
 
 
 class Events(StreamingResponse):
-    """A stream that looks for itself whether its client left, and ends with an event when it is cancelled."""
+    """A stream that notices a disconnected client itself, and ends with an event when it is cancelled."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         await self.stream_response(send)
@@ -262,7 +257,7 @@ def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     async def defect(_: Request, error: Exception) -> JSONResponse:
         log.error("a request failed", exc_info=error)
-        return failure(Refused(500, "a defect of the service; its log says more"))
+        return failure(Refused(500, "internal error; see the service's log"))
 
 
 def _add_solving(app: FastAPI, service: Service) -> None:
@@ -365,7 +360,7 @@ def _add_reading(app: FastAPI, service: Service) -> None:
     @app.get("/metrics", response_class=PlainTextResponse)
     async def metrics() -> Response:
         """Counters in the text format of Prometheus."""
-        return PlainTextResponse(service.metrics.text(), media_type="text/plain; version=0.0.4")
+        return Response(service.metrics.text(), media_type=CONTENT_TYPE)
 
     @app.get("/", include_in_schema=False)
     async def page() -> Response:

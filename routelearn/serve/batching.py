@@ -72,7 +72,7 @@ class FairQueue:
         return taken
 
     def discard(self, job: Job) -> bool:
-        """Take out a job whose client left; False if it was not waiting."""
+        """Remove a job whose client disconnected; False if it was not waiting."""
         line = self.waiting.get(job.client)
         if line is None or job not in line:
             return False
@@ -102,7 +102,7 @@ def loads_of(fields: dict[str, Any]) -> int:
 
 
 def likely_problem(fields: dict[str, Any]) -> str | None:
-    """The problem where a glance tells it; the worker decides."""
+    """The problem, if the fields show it at once; the service worker decides."""
     if fields.get("problem") is not None:
         return str(fields["problem"])
     return implied_problem({name for name, value in fields.items() if value is not None})

@@ -31,20 +31,20 @@ def served() -> dict[str, Problem]:
 
 
 def own_models(paths: Sequence[str]) -> dict[str, str]:
-    """Problem -> model file (or name of a shipped one), each of which serves instead of what would be chosen."""
+    """Problem -> model file or name of a shipped model, to use instead of the default one."""
     own: dict[str, str] = {}
     for path in paths:
         problem = load_model(path=path).problem
         if problem not in served():
             raise InputError(f"{path}: a model for {problem}, which cannot be served")
         if problem in own:
-            raise InputError(f"{path}: a model for {problem}, as {own[problem]} is; one a problem is possible")
+            raise InputError(f"{path}: a second model for {problem}, after {own[problem]}; give one per problem")
         own[problem] = path
     return own
 
 
 def models(own: Mapping[str, str] = SHIPPED) -> list[dict[str, Any]]:
-    """What ships, then what was given beside it."""
+    """The shipped models, then the user's."""
     listed = [
         {"name": name, **{key: entry[key] for key in ("problem", "policy", "megabytes", "card")}}
         for name, entry in shipped().items()

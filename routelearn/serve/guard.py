@@ -1,4 +1,4 @@
-"""What every request passes first: token, body size, requests in flight; and what is counted of it afterwards."""
+"""Check token, body size and requests in flight before every request; count it afterwards."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Guard:
     def __init__(self, app: Any, limits: Limits, metrics: Metrics, token: str | None, paths: frozenset[str]):
         self.app, self.limits, self.metrics, self.token, self.paths = app, limits, metrics, token, paths
         self.in_flight = 0
-        metrics.gauge("routelearn_in_flight", "Requests being answered.", lambda: {(): self.in_flight})
+        metrics.in_flight.set_function(lambda: self.in_flight)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -64,9 +64,8 @@ class Guard:
         finally:
             self.in_flight -= 1
             path = scope["path"] if scope["path"] in self.paths else "other"
-            self.metrics.count("routelearn_requests_total", "Requests by status.", path=path, status=str(status))
-            spent = time.perf_counter() - began
-            self.metrics.observe("routelearn_request_seconds", "Time to the whole answer.", spent, path=path)
+            self.metrics.requests.labels(path, str(status)).inc()
+            self.metrics.seconds.labels(path).observe(time.perf_counter() - began)
 
     async def _admit(self, scope: Message, receive: Receive) -> Receive:
         path = scope["path"]
@@ -89,7 +88,7 @@ class Guard:
         return replay
 
     async def _body(self, headers: dict[bytes, bytes], receive: Receive) -> bytes:
-        """The whole body; one that is too large is refused, after it has come if that is worth waiting for."""
+        """The whole body. A body that is too large is refused, after reading it if it is not much too large."""
         most, waits = self.limits.body_kilobytes * 1024, headers.get(b"expect", b"").lower() == b"100-continue"
         given = headers.get(b"content-length", b"0")
         declared, size, body = int(given) if given.isdigit() else 0, 0, b""
@@ -115,10 +114,10 @@ class Guard:
 
 
 def _check_declared(headers: dict[bytes, bytes]) -> None:
-    """The body must say that it is JSON, and be it as it comes."""
+    """Check that the body is declared as JSON and is not compressed."""
     packed = headers.get(b"content-encoding", b"identity").decode("latin-1").strip().lower()
     if packed not in ("", "identity"):
-        raise Refused(415, f"the body is packed by {packed[:40]}; send it as it is, without content-encoding")
+        raise Refused(415, f"the body is compressed with {packed[:40]}; send it uncompressed, without content-encoding")
     kind = headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
     if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
         what = f"the body is declared as {kind[:80]}" if kind else "the body is not declared"

@@ -1,4 +1,4 @@
-"""What worker processes do: a request's fields in, the answer's fields out, by the library's own functions."""
+"""What service workers do: a request's fields in, the answer's fields out, by the library's own functions."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from routelearn.problems.base import Problem, take
 from routelearn.serve.limits import Limits, Refused, over
 from routelearn.solving import Solution, make_solution, search, solve_many_stops, stops_of
 from routelearn.solving.board import Board
+from routelearn.solving.heuristic import construct as heuristic
 from routelearn.solving.models import find_model
-from routelearn.solving.start import construct as heuristic
 from routelearn.solving.strict import check_strictly
 
 PLACES = ("coords", "latlon", "matrix")
@@ -74,7 +74,7 @@ def field_of(message: str) -> str | None:
 
 
 @dataclass
-class Task:
+class Query:
     """One set of stops, read and converted; raises InputError as the command line would."""
 
     stops: Stops
@@ -85,8 +85,8 @@ class Task:
         return len(self.converted.scale.ids)
 
 
-def prepare(fields: dict[str, Any], limits: Limits) -> Task:
-    """`source` among the fields is what messages call the stops; it is not a client's to give."""
+def prepare(fields: dict[str, Any], limits: Limits) -> Query:
+    """Read and convert a request. `source`, which clients cannot set, is what messages call the stops."""
     source = fields.get("source") or SOURCE
     try:
         check_revealed(fields, source)
@@ -99,34 +99,34 @@ def prepare(fields: dict[str, Any], limits: Limits) -> Task:
             raise
         raise InputError(f"{source}: {error}") from None  # a limit's message names no file; in a batch it must
     check_loads(converted, limits, source)
-    return Task(stops, converted)
+    return Query(stops, converted)
 
 
 def measured(stops: Stops, metric: str) -> Stops:
-    """With the lengths that the metric gives: a request that names it need not hold their matrix."""
+    """The stops with the lengths that the metric gives, so that a request needs no matrix."""
     if metric not in METRICS:
         raise InputError(f"{stops.source}: metric is {shown(metric)}; the choices are {', '.join(METRICS)}")
     if stops.xy is None or stops.matrix is not None:
         raise InputError(f"{stops.source}: a metric is for coords, without latlon or matrix; leave it out")
     if len(stops.ids) > MATRIX_STOPS:
-        raise InputError(f"{stops.source}: a metric for {len(stops.ids)} stops; {MATRIX_STOPS} are the most")
+        raise InputError(f"{stops.source}: a metric for {len(stops.ids)} stops; at most {MATRIX_STOPS} are allowed")
     matrix = FROM_COORDINATES[metric](stops.xy)
     np.fill_diagonal(matrix, 0.0)
     return replace(stops, matrix=matrix, metric=metric)
 
 
 def check_revealed(fields: dict[str, Any], source: str) -> None:
-    """What only the client knows is there, where the problem is named."""
+    """Check that a request for a named problem holds what only the client knows."""
     problem = PROBLEMS.get(fields.get("problem") or "")
     if problem is not None and problem.reveals_on_visit and fields.get("real_prize") is None:
         raise InputError(
-            f"{source}: {problem.name} needs real_prize, what a visit to each stop brings; "
-            "whoever travels is told of each on arrival"
+            f"{source}: {problem.name} needs real_prize, the prize that a visit to each stop really brings; "
+            "the solver learns each prize on arrival"
         )
 
 
 def check_loads(converted: Converted, limits: Limits, source: str) -> None:
-    """A split delivery of a million loads would be a million routes."""
+    """Refuse demands that fill too many vehicles: a delivery of a million loads would be a million routes."""
     x = converted.referee
     if hasattr(x, "demand"):
         loads = -(-int(x.demand.sum()) // int(x.capacity[0]))
@@ -164,12 +164,12 @@ def answer(solution: Solution) -> dict[str, Any]:
     }
 
 
-def finished(task: Task, board: Board, notes: tuple[str, ...]) -> dict[str, Any]:
+def finished(query: Query, board: Board, notes: tuple[str, ...]) -> dict[str, Any]:
     assert board.tour is not None
     spent = time.perf_counter() - board.began
     events = tuple(board.events)
     return answer(
-        make_solution(task.converted, task.stops, board.tour[0, 0], seconds=spent, events=events, notes=notes)
+        make_solution(query.converted, query.stops, board.tour[0, 0], seconds=spent, events=events, notes=notes)
     )
 
 
@@ -177,7 +177,7 @@ def finished(task: Task, board: Board, notes: tuple[str, ...]) -> dict[str, Any]
 
 
 def construct(
-    tasks: Sequence[tuple[Any, dict[str, Any]]], limits: Limits, models: Models = SHIPPED
+    requests: Sequence[tuple[Any, dict[str, Any]]], limits: Limits, models: Models = SHIPPED
 ) -> Iterator[list[tuple[Any, Any]]]:
     """Lists of (key, answer or exception), for every (key, request) with `seconds: 0`; small instances first.
 
@@ -185,16 +185,16 @@ def construct(
     for all of them. A list is handed out as soon as it is known, so nobody waits for a larger group.
     """
     refused: list[tuple[Any, Any]] = []
-    groups: dict[Any, list[tuple[Any, Task, dict[str, Any]]]] = {}
-    for key, fields in tasks:
+    groups: dict[Any, list[tuple[Any, Query, dict[str, Any]]]] = {}
+    for key, fields in requests:
         try:
-            task = prepare(fields, limits)
+            query = prepare(fields, limits)
         except Exception as error:
             refused.append((key, error))
             continue
-        x = task.converted.referee
-        group = (task.nodes, task.converted.problem.name, x.distances is None, fields["policy"], fields["decode"])
-        groups.setdefault((*group, fields["seed"] if fields["decode"] else 0), []).append((key, task, fields))
+        x = query.converted.referee
+        group = (query.nodes, query.converted.problem.name, x.distances is None, fields["policy"], fields["decode"])
+        groups.setdefault((*group, fields["seed"] if fields["decode"] else 0), []).append((key, query, fields))
     if refused:
         yield refused
     for _, members in sorted(groups.items(), key=lambda item: item[0][0]):
@@ -202,7 +202,7 @@ def construct(
 
 
 @torch.no_grad()
-def _construct_group(members: list[tuple[Any, Task, dict[str, Any]]], models: Models) -> list[tuple[Any, Any]]:
+def _construct_group(members: list[tuple[Any, Query, dict[str, Any]]], models: Models) -> list[tuple[Any, Any]]:
     from routelearn.decoding.decode import decode
     from routelearn.problems.base import concat
 
@@ -213,23 +213,23 @@ def _construct_group(members: list[tuple[Any, Task, dict[str, Any]]], models: Mo
         if model is None and fields["decode"] is not None:
             raise no_policy(problem, first.nodes, models)
         if model is not None:
-            seen = concat([task.converted.policy for _, task, _ in members])
-            x = concat([task.converted.referee for _, task, _ in members])
+            seen = concat([query.converted.policy for _, query, _ in members])
+            x = concat([query.converted.referee for _, query, _ in members])
             tours = decode(problem, model.policy, seen, fields["decode"] or "greedy", seed=fields["seed"]).tour
             _submit(problem, x, tours, boards, "policy", _feasible(problem, x, tours))
             if fields["decode"] is None and not problem.reveals_on_visit:  # as `search`: the better of the two
-                built = [heuristic(task.converted.referee)[0, 0] for _, task, _ in members]
+                built = [heuristic(query.converted.referee)[0, 0] for _, query, _ in members]
                 # Of different lengths only where 0 is the depot, and 0s at the end mean nothing.
                 tours = torch.nn.utils.rnn.pad_sequence(built, batch_first=True)[:, None]
                 _submit(problem, x, tours, boards, "heuristic", [True] * len(boards))
     except Exception as error:
         return [(key, error) for key, _, _ in members]
     results: list[tuple[Any, Any]] = []
-    for (key, task, fields), board in zip(members, boards, strict=True):
+    for (key, query, fields), board in zip(members, boards, strict=True):
         try:
             if board.tour is None:
-                search(task.converted, board, seconds=0.0, model=None, seed=fields["seed"], threads=1)
-            results.append((key, finished(task, board, notes)))
+                search(query.converted, board, seconds=0.0, model=None, seed=fields["seed"], threads=1)
+            results.append((key, finished(query, board, notes)))
         except Exception as error:
             results.append((key, error))
     return results
@@ -239,7 +239,9 @@ def no_policy(problem: Problem, nodes: int, models: Models) -> InputError:
     """Why there is no policy that could decode so many nodes."""
     able = sorted({entry["problem"] for entry in shipped().values()} | set(models))
     if problem.name in able:
-        return InputError(f"{nodes} stops, far from what the model for {problem.name} was trained on; nothing decodes")
+        return InputError(
+            f"{nodes} stops are far beyond what the model for {problem.name} was trained on, so no policy decodes them"
+        )
     return InputError(
         f"no trained model ships for {problem.name} yet, so there is no policy that decodes; "
         f"the problem can be one of: {', '.join(able) or 'none'}"
@@ -247,7 +249,7 @@ def no_policy(problem: Problem, nodes: int, models: Models) -> InputError:
 
 
 def _submit(problem: Problem, x: Any, tours: Tensor, boards: list[Board], by: str, good: list[bool]) -> None:
-    """Each of the tours [B, 1, T] that is good to its board."""
+    """Submit each feasible tour of [B, 1, T] to its board."""
     costs = problem.cost(x, tours)[:, 0].tolist()
     for board, tour, cost, holds in zip(boards, tours.split(1), costs, good, strict=True):
         if holds:
@@ -278,32 +280,32 @@ def solve(
         if isinstance(result, Exception):
             raise result
         return result
-    task = prepare(fields, limits)
+    query = prepare(fields, limits)
     if fields["solver"] is not None:
-        return _classical(task, fields, board)
-    return _search(task, fields, board, send, models)
+        return _classical(query, fields, board)
+    return _search(query, fields, board, send, models)
 
 
-def _search(task: Task, fields: dict[str, Any], board: Board, send: Send | None, models: Models) -> dict[str, Any]:
+def _search(query: Query, fields: dict[str, Any], board: Board, send: Send | None, models: Models) -> dict[str, Any]:
     """Policy and search together."""
     from routelearn.search.search import load_kernels
 
-    problem = task.converted.problem
-    model, notes = find_model(problem, task.nodes, fields["policy"], models.get(problem.name))
+    problem = query.converted.problem
+    model, notes = find_model(problem, query.nodes, fields["policy"], models.get(problem.name))
     load_kernels(problem)  # before the clock runs
     board.began = time.perf_counter()
     if send is not None:
-        board.watch = lambda event: send(finished(task, board, notes))
-    search(task.converted, board, seconds=fields["seconds"], model=model, seed=fields["seed"], threads=1)
-    return finished(task, board, notes)
+        board.watch = lambda event: send(finished(query, board, notes))
+    search(query.converted, board, seconds=fields["seconds"], model=model, seed=fields["seed"], threads=1)
+    return finished(query, board, notes)
 
 
-def _classical(task: Task, fields: dict[str, Any], board: Board) -> dict[str, Any]:
-    """A solver of the registry, held against the problem's own rules; what is hidden it hears of on its way."""
+def _classical(query: Query, fields: dict[str, Any], board: Board) -> dict[str, Any]:
+    """Solve with a solver of the registry and check its answer. Hidden prizes are revealed visit by visit."""
     from routelearn import solvers
-    from routelearn.solvers.own import online
+    from routelearn.solvers import reveal
 
-    problem, x = task.converted.problem, task.converted.referee
+    problem, x = query.converted.problem, query.converted.referee
     solver = solvers.get(fields["solver"])
     if problem.name not in solver.problems:
         able = ", ".join(other.name for other in solvers.for_problem(problem.name))
@@ -313,13 +315,13 @@ def _classical(task: Task, fields: dict[str, Any], board: Board) -> dict[str, An
     if solver.anytime and fields["seconds"] == 0:
         raise InputError(f"the solver {solver.name} needs time; give seconds above 0")
     board.began = time.perf_counter()
-    tour = online.run(solver, problem, x, seconds=fields["seconds"], seed=fields["seed"])
+    tour = reveal.run(solver, problem, x, seconds=fields["seconds"], seed=fields["seed"])
     try:
         problem.check(x, tour)
     except (Infeasible, InputError):
         raise InputError(f"the solver {solver.name} found no solution in {fields['seconds']:g} seconds") from None
     board.submit(tour, float(problem.cost(x, tour)), solver.name)
-    return finished(task, board, ())
+    return finished(query, board, ())
 
 
 def solve_batch(
@@ -333,25 +335,25 @@ def solve_batch(
     from routelearn.search.search import load_kernels
 
     instances = fields["instances"]
-    tasks = [
+    queries = [
         prepare({**one, "problem": fields["problem"], "source": source_of(row)}, limits)
         for row, one in enumerate(instances)
     ]
-    for problem in {task.converted.problem.name: task.converted.problem for task in tasks}.values():
+    for problem in {query.converted.problem.name: query.converted.problem for query in queries}.values():
         load_kernels(problem)  # before the clock runs
-    end, share = time.perf_counter() + fields["seconds"], fields["seconds"] / len(tasks)
+    end, share = time.perf_counter() + fields["seconds"], fields["seconds"] / len(queries)
     answers: dict[int, dict[str, Any]] = {}
-    for rows in _parts(tasks, 1 if share >= ALONE else max(1, int(MANY_SECONDS / share))):
+    for rows in _parts(queries, 1 if share >= ALONE else max(1, int(MANY_SECONDS / share))):
         if stop.is_set():
             raise Refused(499, "the client went away")
-        left = max(1e-9, (end - time.perf_counter()) * len(rows) / (len(tasks) - len(answers)))
+        left = max(1e-9, (end - time.perf_counter()) * len(rows) / (len(queries) - len(answers)))
         if share >= ALONE:
             board = Board()
             board.stop = stop
-            answers[rows[0]] = _search(tasks[rows[0]], {**fields, "seconds": left}, board, None, models)
+            answers[rows[0]] = _search(queries[rows[0]], {**fields, "seconds": left}, board, None, models)
             continue
         solutions = solve_many_stops(
-            [tasks[row].stops for row in rows],
+            [queries[row].stops for row in rows],
             problem=fields["problem"],
             capacity=[instances[row].get("capacity") for row in rows],
             max_length=[instances[row].get("max_length") for row in rows],
@@ -359,19 +361,19 @@ def solve_batch(
             seconds=left,
             seed=fields["seed"],
             policy=fields["policy"],
-            model=models.get(tasks[rows[0]].converted.problem.name),
+            model=models.get(queries[rows[0]].converted.problem.name),
             device="cpu",
             threads=1,
         )
         answers.update(zip(rows, map(answer, solutions), strict=True))
-    return {"answers": [answers[row] for row in range(len(tasks))]}
+    return {"answers": [answers[row] for row in range(len(queries))]}
 
 
-def _parts(tasks: Sequence[Task], most: int) -> Iterator[list[int]]:
-    """Rows of up to `most` tasks of one problem, those of a size together."""
+def _parts(queries: Sequence[Query], most: int) -> Iterator[list[int]]:
+    """Rows of up to `most` queries of one problem, those of a size together."""
     groups: dict[str, list[int]] = {}
-    for row in sorted(range(len(tasks)), key=lambda row: tasks[row].nodes):
-        groups.setdefault(tasks[row].converted.problem.name, []).append(row)
+    for row in sorted(range(len(queries)), key=lambda row: queries[row].nodes):
+        groups.setdefault(queries[row].converted.problem.name, []).append(row)
     for rows in groups.values():
         yield from (rows[low : low + most] for low in range(0, len(rows), most))
 

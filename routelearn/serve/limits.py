@@ -1,4 +1,4 @@
-"""What protects the machine: every limit with its default, and the refusal that names limit and value."""
+"""Limits that protect the machine, with their defaults, and the refusal that names limit and value."""
 
 from __future__ import annotations
 

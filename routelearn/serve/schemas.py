@@ -1,4 +1,4 @@
-"""Requests and answers of the service: typed, strict (a number is no text), each with an example."""
+"""Requests and answers of the service: typed, strict (a number is not a text), each with an example."""
 
 from __future__ import annotations
 

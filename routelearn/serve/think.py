@@ -23,18 +23,18 @@ def think(
     fields: dict[str, Any], limits: Limits, stop: threading.Event | None = None, models: Models = SHIPPED
 ) -> dict[str, Any]:
     """The fields of schemas.Thoughts; InputError where no model ships for the problem. `stop` ends it early."""
-    task = prepare(fields, limits)
-    if task.nodes > limits.think_nodes:
-        raise over(422, "think_nodes", limits.think_nodes, f"{task.nodes} stops", "coords")
-    problem, x = task.converted.problem, task.converted.policy
+    query = prepare(fields, limits)
+    if query.nodes > limits.think_nodes:
+        raise over(422, "think_nodes", limits.think_nodes, f"{query.nodes} stops", "coords")
+    problem, x = query.converted.problem, query.converted.policy
     most_steps = problem.max_steps(x)
-    if most_steps * task.nodes > limits.think_numbers:
-        what = f"up to {most_steps} steps of {task.nodes} stops"
+    if most_steps * query.nodes > limits.think_numbers:
+        what = f"up to {most_steps} steps of {query.nodes} stops"
         raise over(422, "think_numbers", limits.think_numbers, what, "coords")
-    model, _ = find_model(problem, task.nodes, True, models.get(problem.name))
+    model, _ = find_model(problem, query.nodes, True, models.get(problem.name))
     if model is None:
-        raise no_policy(problem, task.nodes, models)
-    policy, scale = model.policy, task.converted.scale
+        raise no_policy(problem, query.nodes, models)
+    policy, scale = model.policy, query.converted.scale
     units = Units(scale.length, scale.prize, scale.demand)
     torch.manual_seed(fields["seed"])
     cache = policy.encode(problem.features(x))
@@ -61,14 +61,14 @@ def think(
             }
         )
         origin = chosen[-1] if chosen else 0 if problem.has_depot else node
-        travelled += float(leg(task.converted.referee, torch.tensor([[origin]]), choice.nodes))
+        travelled += float(leg(query.converted.referee, torch.tensor([[origin]]), choice.nodes))
         chosen.append(node)
     tour = torch.tensor(chosen or [0])
     return {
         "problem": problem.name,
         "model": {"sizes": model.card.get("sizes", []), "policy": model.kind},
-        "ids": task.converted.scale.ids,
-        "layout": task.converted.referee.xy[0].tolist(),
+        "ids": query.converted.scale.ids,
+        "layout": query.converted.referee.xy[0].tolist(),
         "steps": steps,
-        "answer": answer(make_solution(task.converted, task.stops, tour, seconds=0.0)),
+        "answer": answer(make_solution(query.converted, query.stops, tour, seconds=0.0)),
     }

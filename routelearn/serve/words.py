@@ -35,7 +35,7 @@ def refusal_of(errors: Sequence[Mapping[str, Any]], keys: Sequence[str], instanc
         position = next((part for part in path if isinstance(part, int)), 0)
         return Refused(422, f"{SOURCE}: not JSON ({context.get('error', 'unreadable')}, character {position})")
     if kind == "string_unicode" and whole:
-        told = f"the key {shown(given)} is no Unicode text"
+        told = f"the key {shown(given)} is not Unicode text"
     elif name == "ids" and depth:
         told = _name_words(kind, context, given)
     elif kind in OBJECT or whole:
@@ -58,7 +58,7 @@ def refusal_of(errors: Sequence[Mapping[str, Any]], keys: Sequence[str], instanc
     elif kind == "less_than_equal":
         told = f"{name} is {shown(given)}; at most {context['le']} is possible"
     elif kind == "string_too_long":
-        told = f"{name} has {len(given or '')} characters; {context['max_length']} are the most"
+        told = f"{name} has {len(given or '')} characters; at most {context['max_length']} are allowed"
     elif kind in NOT:
         told = f"{name} is {shown(given)}, not {NOT[kind]}"
     else:
@@ -98,7 +98,7 @@ def _place(path: Sequence[Any]) -> tuple[str, str, int]:
 
 def _name_words(kind: str, context: Mapping[str, Any], given: Any) -> str:
     if kind == "string_too_long":
-        return f"the id has {len(given)} characters; {context['max_length']} are the most"
+        return f"the id has {len(given)} characters; at most {context['max_length']} are allowed"
     if isinstance(given, int) and not isinstance(given, bool):
         return f"the id {shown(given)} is too large; text or a smaller number is needed"
     return f"the id is {shown(given)}; text or a whole number is needed"

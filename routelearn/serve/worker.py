@@ -1,4 +1,4 @@
-"""A worker process: takes batches of jobs from a pipe, answers as each is done, until the pipe closes."""
+"""A service worker: takes batches of jobs from a pipe and answers each as it is done, until the pipe closes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Job = tuple[int, str, dict[str, Any]]  # its number, its kind, the request's fie
 
 
 def work(pipe: Connection, lane: str, niceness: int, limits: Limits, models: dict[str, str]) -> None:
-    """The process. Long searches run at a lower priority than short ones, so these find a processor."""
+    """Run the process. Long searches get a lower priority, so that short ones find a processor."""
     for number in (signal.SIGINT, signal.SIGTERM):  # often sent to the whole group; the server ends its workers
         signal.signal(number, signal.SIG_IGN)
     if hasattr(os, "nice"):
@@ -35,10 +35,10 @@ def work(pipe: Connection, lane: str, niceness: int, limits: Limits, models: dic
     torch.set_num_threads(1)
     plugins.from_environment()
     plugins.available()
-    Worker(pipe, limits, lane, models).run()
+    ServiceWorker(pipe, limits, lane, models).run()
 
 
-class Worker:
+class ServiceWorker:
     def __init__(self, pipe: Connection, limits: Limits, lane: str, models: dict[str, str] | None = None):
         self.pipe, self.limits, self.lane = pipe, limits, lane
         self.models = models or {}  # files that serve instead of the shipped models, by problem
@@ -52,7 +52,7 @@ class Worker:
             self.pipe.send(message)
 
     def listen(self) -> None:
-        """Hears of cancelled jobs while one runs."""
+        """Receive jobs and cancellations while a job runs."""
         while True:
             try:
                 kind, content = self.pipe.recv()
@@ -126,7 +126,7 @@ def ready(result: Any) -> tuple[int, bytes]:
         result = Refused(422, str(result), field=field_of(str(result)))
     elif isinstance(result, Exception) and not isinstance(result, Refused):
         log.error("a job failed", exc_info=result)
-        result = Refused(500, f"a defect of the service: {type(result).__name__}; its log says more")
+        result = Refused(500, f"internal error ({type(result).__name__}); see the service's log")
     if isinstance(result, Refused):
         return result.status, encode(result.body())
     return 200, encode(result)

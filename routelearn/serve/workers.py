@@ -1,4 +1,4 @@
-"""The worker processes of all lanes: jobs are handed out, deaths noticed and repaired, no job lost in silence."""
+"""The service workers of all lanes: hand out jobs, replace workers that die, lose no job in silence."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from routelearn.serve.batching import FairQueue, Job
 from routelearn.serve.limits import Limits, Refused
-from routelearn.serve.metrics import SIZES, Metrics
+from routelearn.serve.metrics import Metrics
 from routelearn.serve.worker import encode, work
 
 log = logging.getLogger("routelearn.serve")
@@ -30,7 +31,7 @@ LONGEST_PAUSE = 30.0  # seconds between two starts of a worker that dies before 
 
 
 class Process:
-    """One worker process as the server sees it."""
+    """One service worker as the server sees it."""
 
     def __init__(
         self, lane: str, limits: Limits, models: dict[str, str], hear: Callable[[Process, tuple[Any, ...]], None]
@@ -65,7 +66,7 @@ class Process:
 
 
 class Pool:
-    """All workers. Every method runs on the event loop."""
+    """All service workers. Every method runs on the event loop."""
 
     def __init__(self, limits: Limits, counts: dict[str, int], metrics: Metrics, models: dict[str, str] | None = None):
         self.limits, self.counts, self.metrics, self.models = limits, counts, metrics, models or {}
@@ -75,7 +76,10 @@ class Pool:
         self.failures = dict.fromkeys(counts, 0)  # deaths in a row before a worker was ready
         self.opened: set[str] = set()  # lanes that have had a worker
         self.closing = False
-        self.tasks: set[asyncio.Task[None]] = set()
+        self.background: set[asyncio.Task[None]] = set()
+        for lane in counts:
+            metrics.waiting.labels(lane).set_function(partial(self._now, lane, "waiting"))
+            metrics.ready.labels(lane).set_function(partial(self._now, lane, "ready"))
 
     def start(self) -> None:
         for lane, count in self.counts.items():
@@ -85,8 +89,8 @@ class Pool:
 
     def _later(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
+        self.background.add(task)
+        task.add_done_callback(self.background.discard)
 
     def _spawn(self, lane: str) -> None:
         self.workers[lane].append(Process(lane, self.limits, self.models, self._hear))
@@ -101,7 +105,7 @@ class Pool:
         return job
 
     def cancel(self, job: Job) -> None:
-        """Nobody waits any more: the job leaves the queue, or its search stops."""
+        """Cancel a job that nobody waits for: take it from the queue, or stop its search."""
         if job.answer.done():
             return
         job.gone = True
@@ -110,13 +114,13 @@ class Pool:
             return
         for worker in itertools.chain(*self.workers.values()):
             if job.number in worker.jobs:
-                self.metrics.count("routelearn_cancelled_total", "Jobs whose client went away.")
+                self.metrics.cancelled.inc()
                 worker.tell("cancel", job.number)
                 if worker.lane != "construct":
                     self._later(self._insist(worker, job))
 
     async def _insist(self, worker: Process, job: Job) -> None:
-        """What does not look at the clock (a foreign solver, say) is ended with its process."""
+        """Kill the worker if its job cannot be stopped, such as a foreign solver."""
         await asyncio.sleep(STOPPING)
         if job.number in worker.jobs and not self.closing:
             worker.process.kill()
@@ -135,9 +139,7 @@ class Pool:
                     job.started = now
                 worker.jobs = {job.number: job for job in jobs}
                 worker.busy = True
-                self.metrics.observe(
-                    "routelearn_batch_size", "Requests handed to a worker at once.", len(jobs), SIZES, lane=lane
-                )
+                self.metrics.batch.labels(lane).observe(len(jobs))
                 worker.tell("jobs", [(job.number, job.kind, job.fields) for job in jobs])
 
     def _hear(self, worker: Process, message: tuple[Any, ...]) -> None:
@@ -163,7 +165,7 @@ class Pool:
             self._died(worker)
 
     def _died(self, worker: Process) -> None:
-        """Replace it, and give its jobs to others or answer them."""
+        """Replace a dead worker, and give its jobs to others or answer them."""
         worker.dead = True
         worker.out.shutdown(wait=False)
         worker.pipe.close()
@@ -171,15 +173,15 @@ class Pool:
             self.workers[worker.lane].remove(worker)
         if self.closing:
             return
-        self.metrics.count("routelearn_worker_deaths_total", "Workers that died and were replaced.", lane=worker.lane)
-        log.warning("a worker of the lane %s died (process %s)", worker.lane, worker.process.pid)
+        self.metrics.deaths.labels(worker.lane).inc()
+        log.warning("a service worker of the lane %s died (process %s)", worker.lane, worker.process.pid)
         for job in reversed(worker.jobs.values()):
             if job.gone or job.answer.done():
                 continue
             if job.attempts < ATTEMPTS:
                 self.queues[worker.lane].put(job, first=True)
             else:
-                refusal = Refused(503, "the worker of this request died twice; try again later")
+                refusal = Refused(503, "the service worker of this request died twice; try again later")
                 job.answer.set_result((refusal.status, encode(refusal.body())))
         pause = 0.0
         if not worker.ready:
@@ -206,7 +208,9 @@ class Pool:
                 ]
                 for job in late:
                     if not job.answer.done():
-                        refusal = Refused(503, "the worker of this request did not answer in time; try again later")
+                        refusal = Refused(
+                            503, "the service worker of this request did not answer in time; try again later"
+                        )
                         job.answer.set_result((refusal.status, encode(refusal.body())))
                 if late:
                     worker.process.kill()
@@ -223,8 +227,11 @@ class Pool:
             for lane, workers in self.workers.items()
         }
 
+    def _now(self, lane: str, what: str) -> int:
+        return self.status()[lane][what]
+
     def serving(self) -> bool:
-        """Whether every request will find a worker: one is there, or takes the place of one that died and can."""
+        """Whether every lane has a ready worker, or is replacing one that had been ready."""
         return all(
             any(worker.ready for worker in workers) or (lane in self.opened and self.failures[lane] == 0)
             for lane, workers in self.workers.items()
@@ -239,7 +246,7 @@ class Pool:
         for job in itertools.chain(waiting, *(worker.jobs.values() for worker in workers)):
             if not job.answer.done():
                 job.answer.set_result((503, refusal))
-        for task in list(self.tasks):
+        for task in list(self.background):
             task.cancel()
         for worker in workers:
             worker.process.kill()  # they keep nothing that could be lost

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from torch import Tensor
+from routelearn.errors import InputError
 
-from routelearn.problems.base import Problem
+if TYPE_CHECKING:  # solver workers read this file too, and start ten times faster without tensors
+    from torch import Tensor
+
+    from routelearn.problems.base import Problem
 
 
 @runtime_checkable
@@ -30,3 +33,9 @@ class Solver(Protocol):
     def solve(self, problem: Problem, x: Any, *, seconds: float, seed: int = 0) -> Tensor:
         """Tours [B, 1, T] (long, CPU) for B instances, `seconds` at most for each of them."""
         ...
+
+
+def refuse_problem(solver: Any, problem: Problem) -> None:
+    """Raise InputError if the solver does not solve the problem."""
+    if problem.name not in solver.problems:
+        raise InputError(f"{solver.name} does not solve {problem.name}; it solves {', '.join(sorted(solver.problems))}")

@@ -1,4 +1,4 @@
-"""Anyone's stops to a checked, good solution within the seconds given: `solve`, and `solve_many` for a batch."""
+"""Solve a user's own stops within a time limit: `solve`, and `solve_many` for a batch."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from routelearn.solving.anytime import anytime, in_threads, one_torch_thread
 from routelearn.solving.arguments import effort, stops_of
 from routelearn.solving.board import Board, Event, Watch
 from routelearn.solving.guide import Guide
+from routelearn.solving.heuristic import construct
 from routelearn.solving.loading import Tell, load_search
 from routelearn.solving.many import solve_many, solve_many_stops
 from routelearn.solving.models import find_model
-from routelearn.solving.online import policy_travels_better, travel
 from routelearn.solving.solution import Solution, make_solution
-from routelearn.solving.start import construct
+from routelearn.solving.travelling import policy_travels_better, travel
 
 __all__ = [
     "Board",
@@ -108,7 +108,7 @@ def solve_stops(
     converted = to_instance(stops, problem, capacity, max_length, min_prize)
     nodes = len(converted.scale.ids)
     if nodes > MOST_NODES:
-        raise InputError(f"{stops.source}: {nodes} stops; {MOST_NODES} are the most")
+        raise InputError(f"{stops.source}: {nodes} stops; at most {MOST_NODES} are allowed")
     loading = time.perf_counter()
     found, notes = find_model(converted.problem, nodes, policy, model)
     if seconds > 0:
@@ -179,5 +179,5 @@ def search(
 
 
 def reserve(x: Any) -> float:
-    """Seconds kept back for the referee and for the solution in the user's terms."""
+    """Seconds reserved for checking the solution and converting it to the user's units."""
     return 3e-3 + 1e-5 * x.xy.shape[1]

@@ -21,7 +21,7 @@ from routelearn.problems.base import Problem
 from routelearn.runtime.processors import usable_processors
 from routelearn.solving.board import Board
 from routelearn.solving.guide import Guide
-from routelearn.solving.start import cut_tour
+from routelearn.solving.heuristic import cut_tour
 
 if TYPE_CHECKING:
     from routelearn.search import Search
@@ -39,7 +39,7 @@ JOIN = 0.6  # share of the time after which all threads go on from the best solu
 
 @contextmanager
 def one_torch_thread() -> Iterator[None]:
-    """The searches use the other processors."""
+    """Run torch on one thread, so that the searches get the other processors."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -72,11 +72,11 @@ def anytime(
         Search(problem, x, seed * MOST_THREADS + i, horizon=horizon, graph=first.graph) for i in range(1, threads)
     ]
     cut = cut_tour(x)
-    workers = [
-        Worker(search, board, deadline, guide if i == 0 else None, given, threads == 1, cut)
+    searchers = [
+        Searcher(search, board, deadline, guide if i == 0 else None, given, threads == 1, cut)
         for i, search in enumerate(searches)
     ]
-    in_threads(board, [worker.work for worker in workers])
+    in_threads(board, [searcher.run for searcher in searchers])
 
 
 def in_threads(board: Board, works: Sequence[Callable[[], None]]) -> None:
@@ -102,7 +102,7 @@ def in_threads(board: Board, works: Sequence[Callable[[], None]]) -> None:
         raise interrupt
 
 
-class Worker:
+class Searcher:
     """One thread of the search."""
 
     def __init__(
@@ -125,7 +125,7 @@ class Worker:
     def left(self) -> float:
         return 0.0 if self.board.stop.is_set() else self.deadline - time.perf_counter()
 
-    def work(self) -> None:
+    def run(self) -> None:
         search, board = self.search, self.board
         length = min(max(self.total / SLICES, SHORTEST_SLICE), LONGEST_SLICE)
         if self.given is not None:

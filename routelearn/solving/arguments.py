@@ -19,7 +19,7 @@ LARGEST_SEED, MOST_THREADS = 2**32 - 1, 1024
 
 
 def effort(seconds: Any, seed: Any, threads: Any) -> tuple[float, int, int | None]:
-    """The three as plain numbers; a time, seed or number of threads that no search can use is refused."""
+    """Seconds, seed and threads as plain numbers; refuse values that no search can use."""
     seconds, seed, threads = plain(seconds), plain(seed), plain(threads)
     if not (_is(seconds, numbers.Real) and 0 <= seconds <= LONGEST):
         raise InputError(f"seconds is {shown(seconds)}; a number from 0 to {LONGEST} is needed")
@@ -31,7 +31,7 @@ def effort(seconds: Any, seed: Any, threads: Any) -> tuple[float, int, int | Non
 
 
 def _is(value: Any, kind: type) -> bool:
-    """Of the kind (numpy's numbers are, too), and not True or False."""
+    """Whether the value is of that kind (numpy's numbers included) and not True or False."""
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
@@ -50,7 +50,7 @@ def stops_of(
 ) -> Stops:
     """The stops of one instance; without `ids` they are called by their row, from 0."""
     if coords is not None and latlon is not None:
-        raise InputError(f"{source}: both coords and latlon; keep the one that lengths shall be measured by")
+        raise InputError(f"{source}: both coords and latlon; keep the one to measure lengths by")
     places = {"coords": _places(coords, "coords", source), "latlon": _places(latlon, "latlon", source)}
     lengths = None if matrix is None else checked_matrix(_floats(matrix, "matrix", source), f"{source}: matrix")
     counts = [len(a) for a in (*places.values(), lengths) if a is not None]
@@ -85,7 +85,7 @@ def _floats(values: Any, name: str, source: str) -> np.ndarray:
             raise TypeError
         array = array.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{source}: {name} holds something that is no number, or rows of unequal length") from None
+        raise InputError(f"{source}: {name} holds something that is not a number, or rows of unequal length") from None
     bad = ~(np.isfinite(array) & (np.abs(array) <= LARGEST))
     if bad.any():
         row = int(np.argwhere(bad)[0][0]) if array.ndim else 0
@@ -141,7 +141,7 @@ def _names(ids: Sequence[str | int] | None, count: int, source: str) -> tuple[st
     if ids is None:
         return tuple(range(count))
     if not isinstance(ids, Iterable):
-        raise InputError(f"{source}: ids is {shown(ids)}; a list with one entry a stop is needed")
+        raise InputError(f"{source}: ids is {shown(ids)}; a list with one entry per stop is needed")
     names = tuple(name.item() if isinstance(name, np.generic) else name for name in ids)
     if len(names) != count:
         raise InputError(f"{source}: {len(names)} ids for {count} stops")

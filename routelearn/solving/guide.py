@@ -29,7 +29,7 @@ class Guide:
         self.seconds_a_step = STEP_SECONDS  # of the latest construction
 
     def expected(self) -> float:
-        """Seconds that a construction takes, as far as is known."""
+        """Expected seconds for one construction."""
         return self.seconds_a_step * self.seen.xy.shape[1]
 
     @torch.no_grad()
@@ -72,7 +72,7 @@ class Guide:
         return self.best_of(torch.cat(parts, 2).flatten(0, 1)[None])
 
     def _forward(self, x: Any, live: Live, prefix: Tensor) -> tuple[Live, Tensor, Tensor]:
-        """Through the steps that every prefix fixes, without asking the policy: (live, steps taken, the rest)."""
+        """Take the steps that every prefix fixes, without the policy: (live, steps taken, the rest)."""
         fixed = int((prefix >= 0).all(1).all(0).long().cumprod(0).sum())
         state, last = live.state, live.last
         for t in range(fixed):

@@ -1,4 +1,4 @@
-"""Compiled code before the clock runs: loaded from the disk in moments, or compiled once, which is told."""
+"""Load or compile the search kernels before timing starts; tell the user when compiling."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Tell = Callable[[str], None]
 
 
 def load_search(problems: Iterable[Problem], tell: Tell | None = None) -> None:
-    """The search's kernels for these problems. `tell` hears of it if they must be compiled, before they are."""
+    """Load the search kernels for these problems. If they must be compiled, `tell` is called first."""
     from numba.core import event
 
     from routelearn.search.search import load_kernels
@@ -34,6 +34,6 @@ def load_search(problems: Iterable[Problem], tell: Tell | None = None) -> None:
 
 
 def to_a_terminal(line: str) -> None:
-    """Whoever calls from Python hears of it only where someone is sure to be looking."""
+    """Write to standard error only if it is a terminal."""
     if sys.stderr is not None and sys.stderr.isatty():
         print(line, file=sys.stderr, flush=True)

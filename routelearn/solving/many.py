@@ -23,12 +23,12 @@ from routelearn.runtime.processors import usable_processors
 from routelearn.solving.anytime import one_torch_thread
 from routelearn.solving.arguments import effort, stops_of
 from routelearn.solving.board import Board
+from routelearn.solving.heuristic import construct
 from routelearn.solving.loading import load_search
 from routelearn.solving.models import find_model
-from routelearn.solving.online import travel
 from routelearn.solving.solution import Solution, make_solution
-from routelearn.solving.start import construct
 from routelearn.solving.strict import check_strictly
+from routelearn.solving.travelling import travel
 
 POLICY_SHARE = 0.1  # of the time that the policy may take on processors that the search needs, too
 TAIL = 1.5  # making solutions takes about so many times as long as making instances
@@ -57,7 +57,7 @@ def solve_many(
     device: str = "auto",
     threads: int | None = None,
 ) -> list[Solution]:
-    """A solution for every instance: arguments as for `solve`, each with one entry an instance ([B, N, 2], or a list).
+    """A solution for every instance: arguments as for `solve`, each with one entry per instance ([B, N, 2], or a list).
 
     Sizes may differ; limits and `depot` may be one number for all. `seconds` is for all of them together; without it
     every solution of the policy (or of a heuristic) is taken to its local optimum. The policy runs on a GPU if there is
@@ -71,7 +71,7 @@ def solve_many(
     }  # fmt: skip
     given = {name: value for name, value in columns.items() if value is not None}
     if not given:
-        raise InputError("no places; give coords, latlon or matrix, one entry an instance")
+        raise InputError("no places; give coords, latlon or matrix, one entry per instance")
     counts = {name: _length(value, name) for name, value in given.items()}
     batch = next(iter(counts.values()))
     odd = next((name for name, count in counts.items() if count != batch), None)
@@ -81,7 +81,7 @@ def solve_many(
         return []
     for row, names in enumerate([] if ids is None else ids):
         if isinstance(names, str):  # whose letters would be taken for ids
-            raise InputError(f"instance {row}: ids is {shown(names)}; a list with one entry a stop is needed")
+            raise InputError(f"instance {row}: ids is {shown(names)}; a list with one entry per stop is needed")
     depots = _per_instance(depot, batch, "depot")
     stops = [
         stops_of(source=f"instance {row}", depot=depots[row], **{name: value[row] for name, value in given.items()})
@@ -151,7 +151,7 @@ def _length(value: Any, name: str) -> int:
     try:
         return len(value)
     except TypeError:
-        raise InputError(f"{name} is a {type(value).__name__}; one entry an instance is needed") from None
+        raise InputError(f"{name} is a {type(value).__name__}; one entry per instance is needed") from None
 
 
 def _limits(capacity: Any, max_length: Any, min_prize: Any) -> tuple[tuple[Any, str], ...]:
@@ -221,7 +221,7 @@ def _decode(
     seed: int,
     end: float | None,
 ) -> None:
-    """The policy's greedy solutions in batches, on the boards; on a CPU only while they leave time for the search."""
+    """Put the policy's greedy solutions on the boards in batches; on a CPU only while time is left for the search."""
     began, low = time.perf_counter(), 0
     whole = device.type == "cuda" or end is None
     while low < len(group):

@@ -1,4 +1,4 @@
-"""Which trained model serves an instance, if any."""
+"""Find the trained model for an instance, if there is one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _count(problem: str) -> int:
 
 
 def _version(path: Path) -> tuple[int, int] | None:
-    """What changes when the file is replaced; None for the name of a shipped model."""
+    """A value that changes when the file is replaced; None for a shipped model."""
     try:
         status = path.stat()
     except OSError:

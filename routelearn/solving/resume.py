@@ -56,7 +56,7 @@ def _json(text: str, source: str) -> tuple[Names, dict[str, Any]]:
     for i, route in enumerate(routes, 1):
         stops = route.get("stops") if isinstance(route, dict) else route
         if not isinstance(stops, list) or not all(isinstance(stop, str | int) for stop in stops):
-            raise InputError(f"{source}: route {i} is no list of ids")
+            raise InputError(f"{source}: route {i} is not a list of ids")
         names.append([str(stop) for stop in stops])
     return names, document
 
@@ -119,7 +119,7 @@ def to_tour(routes: Names, converted: Converted, source: str, *, numbered: bool 
 
 
 def in_their_terms(reason: str, converted: Converted, nodes: list[int], numbered: bool) -> str:
-    """A rule that was broken, told by the user's ids and amounts instead of the instance's nodes and whole units."""
+    """The broken rule in the user's ids and amounts, instead of the instance's nodes and whole units."""
     scale = converted.scale
 
     def stop(match: re.Match[str]) -> str:
@@ -132,7 +132,7 @@ def in_their_terms(reason: str, converted: Converted, nodes: list[int], numbered
 
 
 def remeasured(said: dict[str, Any], measured: Solution) -> str | None:
-    """What cost or length comes out otherwise than the file says, in words; None if both agree."""
+    """How cost or length differ from what the file says, in words; None if both agree."""
     for name in ("cost", "length"):
         told, now = said.get(name), getattr(measured, name)
         if isinstance(told, int | float) and not abs(told - now) <= SAME * max(abs(told), abs(now)):

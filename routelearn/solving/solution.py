@@ -1,4 +1,4 @@
-"""A solution as people get it: cost and routes in their own ids and units, how it was found, pictures and files."""
+"""The solution that users get: cost and routes in their own ids and units, how it was found, pictures and files."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Solution(solutions.Solution):
         return (self.cost - other) / abs(other)
 
     def found_by(self) -> dict[str, float]:
-        """Part -> what it took off the cost of the first solution (0 for the part that built it)."""
+        """How much each part of the search reduced the cost of the first solution (0 for the part that built it)."""
         gains: dict[str, float] = {}
         before: float | None = None
         for event in self.events:

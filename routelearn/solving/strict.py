@@ -1,4 +1,4 @@
-"""The referee of people's own numbers: the problem's rules, with no more tolerance than double precision needs."""
+"""Check a solution in the user's own numbers, with no more tolerance than double precision needs."""
 
 from __future__ import annotations
 

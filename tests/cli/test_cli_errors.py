@@ -80,7 +80,7 @@ BAD = [
     ("evaluate {}/tsp.npz --limit 0 " + MODEL, "limit of 0", "at least 1"),
     ("evaluate {}/tsp.npz --limit some " + MODEL, "Invalid value for '--limit'", "valid integer"),
     # evaluate: model and strategy
-    ("evaluate {}/tsp.npz --model nobody", "nobody: no such model file", "there are:"),
+    ("evaluate {}/tsp.npz --model nobody", "nobody: no such model file", "the choices are"),
     ("evaluate {}/tsp.npz --model {}/damaged.safetensors", "damaged.safetensors", "not a safetensors file"),
     ("evaluate {}/tsp.npz --model {}/text.txt", "text.txt", "not a safetensors file"),
     ("evaluate {}/cvrp.npz " + MODEL, "a model for tsp", "not for cvrp"),
@@ -167,7 +167,7 @@ def test_bad_input_is_one_line_that_says_what_is_wrong_and_what_is_right(routele
         (("--device", ""), "unknown device ''", "auto, cpu and cuda"),
         (("--precision", ""), "unknown precision ''", "auto, float32, bfloat16"),
         (("--problem", ""), "unknown problem ''", "the choices are"),
-        (("--model", ""), "no such model file", "there are:"),
+        (("--model", ""), "no such model file", "the choices are"),
         (("--solver", ""), "unknown solver ''", "nearest-neighbour"),
         (("--solver", "nearest-neighbour", "--engine", ""), "unknown engine ''", "local"),
     ],

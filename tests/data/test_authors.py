@@ -4,6 +4,7 @@ import contextlib
 import os
 import pickle
 import time
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -80,6 +81,44 @@ def test_a_pickle_that_runs_a_command_is_refused_and_runs_nothing(protocol, nest
     assert not witness.exists()
     pickle.loads(data)  # the attack is real: the standard reader runs it
     assert witness.exists()
+
+
+HOSTILE = {  # ways to run something that Python's own pickler does not write
+    "GLOBAL and REDUCE": b"cos\nsystem\n(V{}\ntR.",
+    "INST": b"(V{}\nios\nsystem\n.",
+    "OBJ": b"(cos\nsystem\nV{}\no.",
+    "STACK_GLOBAL": b"\x80\x04\x8c\x02os\x8c\x06system\x93(V{}\ntR.",
+    "NEWOBJ": b"\x80\x02cos\nsystem\n(V{}\nt\x81.",
+    "PERSID": b"P{}\n.",
+    "EXT1": b"\x80\x02\x82\x01.",
+    "within a list": b"\x80\x04]G?\xe0\x00\x00\x00\x00\x00\x00acos\nsystem\n(V{}\ntRa.",
+}
+
+
+@pytest.mark.parametrize("way", HOSTILE)
+def test_no_instruction_runs_anything(way, tmp_path):
+    witness = tmp_path / "ran"
+    command = f"touch {witness}".encode()
+    with pytest.raises(
+        InputError, match=r"^set.pkl: byte \d+ is the instruction [A-Z0-9_]+; only lists, tuples and num"
+    ):
+        authors.parse(HOSTILE[way].replace(b"{}", command), "set.pkl")
+    assert not witness.exists()
+
+
+def test_the_compiled_reader_would_have_been_run_by_these(tmp_path):
+    for number, way in enumerate(("GLOBAL and REDUCE", "INST", "OBJ", "STACK_GLOBAL", "within a list")):
+        witness = tmp_path / str(number)
+        pickle.loads(HOSTILE[way].replace(b"{}", f"touch {witness}".encode()))
+        assert witness.exists(), way
+
+
+def test_an_index_of_the_memo_takes_no_memory():
+    tracemalloc.start()
+    assert authors.parse(b"\x80\x04]r\xff\xff\xff\x7f.", "set.pkl") == []
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 2**20
 
 
 @pytest.mark.parametrize(

@@ -276,7 +276,7 @@ def test_results_on_test_sets_choose_nothing(folder):
 
 
 def test_the_wrong_or_no_model_is_an_error_that_says_what_there_is(folder, saved):
-    with pytest.raises(InputError, match=r"no trained model ships for op-dist yet \(there is one for: cvrp, tsp\)"):
+    with pytest.raises(InputError, match=r"no trained model ships for op-dist yet \(models ship for: cvrp, tsp\)"):
         models.load_model("op-dist")
     with pytest.raises(InputError, match="a model for tsp, not for cvrp"):
         models.load_model("cvrp", path=saved)
@@ -287,7 +287,7 @@ def test_the_wrong_or_no_model_is_an_error_that_says_what_there_is(folder, saved
 def test_a_package_without_models_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(models, "FOLDER", tmp_path)
     assert models.shipped() == {}
-    with pytest.raises(InputError, match="there is one for: none"):
+    with pytest.raises(InputError, match="models ship for: none"):
         models.load_model("tsp")
 
 

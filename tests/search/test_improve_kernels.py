@@ -62,7 +62,7 @@ def test_the_length_kept_is_the_true_length(directed):
     x = get("tsp").sample(NumpyRng(3), 1, 60)
     engine = TourEngine(asymmetric(x) if directed else x, 0)
     assert engine.graph.symmetric is not directed
-    engine.start()
+    engine.construct()
     while not engine.descend(10):
         pass
     engine.explore(0.2, 2000)
@@ -91,7 +91,7 @@ def test_annealing_keeps_loads_lengths_and_links(split):
     x = problem.sample(NumpyRng(9), 1, 30)
     x = x._replace(capacity=torch.tensor([12]))
     engine = RoutesEngine(x, 0, split)
-    engine.start()
+    engine.construct()
     tails = 0
     for _ in range(40):
         engine.explore(0.3, 25)

@@ -93,7 +93,7 @@ def test_unknown_problem_is_refused_by_name():
     class Strange:
         name, reveals_on_visit = "strange", False
 
-    with pytest.raises(InputError, match="strange: no local search"):
+    with pytest.raises(InputError, match="strange: there is no local search"):
         engine_for(Strange(), None, 0)
 
 

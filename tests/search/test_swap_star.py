@@ -96,7 +96,7 @@ def test_local_search_with_it_ends_lower_and_in_any_number_of_looks(directed: bo
         costs = []
         for swaps in (False, True):
             engine = RoutesEngine(x, 0, False)
-            engine.start()
+            engine.construct()
             if not swaps:
                 engine.marks.tested[:] = 1 << 60
             calls = 0
@@ -113,6 +113,6 @@ def test_local_search_with_it_ends_lower_and_in_any_number_of_looks(directed: bo
 def test_a_descent_of_more_customers_than_one_slice_looks_at_comes_to_an_end() -> None:
     x = get("cvrp").sample(NumpyRng(0), 1, 2500)
     engine = RoutesEngine(x, 0, False)
-    engine.start()
+    engine.construct()
     assert any(engine.descend(2000) for _ in range(1000))
     assert engine.descend(2000)  # and stays there

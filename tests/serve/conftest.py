@@ -10,8 +10,8 @@ import sys
 import time
 
 import pytest
+from starting import START
 
-START = "import sys; from routelearn.cli import command; command('serve').main(args=sys.argv[1:])"
 READY_SECONDS = 120
 
 

@@ -98,7 +98,7 @@ def test_what_is_no_request_is_refused_politely(server, body):
     [
         (b'{"coords": [[0, 0], [1, 1]]}', {}, 415, "send JSON with the header content-type: application/json"),
         (b"a=1", {"content-type": "application/x-www-form-urlencoded"}, 415, "declared as application/x-www-form-url"),
-        (gzip.compress(b"{}"), {"content-encoding": "gzip"}, 415, "packed by gzip; send it as it is"),
+        (gzip.compress(b"{}"), {"content-encoding": "gzip"}, 415, "compressed with gzip; send it uncompressed"),
         (b'{"ids": ["caf\xe9"]}', {"content-type": "application/json"}, 400, "not UTF-8 at byte 13"),
         (b"[" * 100_000, {"content-type": "application/json"}, 400, "nested too deeply"),
     ],
@@ -356,3 +356,9 @@ def test_large_and_long_requests_do_not_hold_up_small_ones(server):
     for thread in threads:
         thread.join()
     assert spent < 3
+
+
+def test_metrics_say_which_text_format_they_are(server):
+    response = httpx.get(f"{server.url}/metrics")
+    assert response.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert 'routelearn_workers_ready{lane="construct"} 1.0' in response.text.splitlines()

@@ -121,7 +121,10 @@ def has_ipv6():
 
 
 def test_what_is_told_at_the_start_is_so(server):
-    from conftest import START, subprocess, sys
+    import subprocess
+    import sys
+
+    from starting import START
 
     def started(*flags):
         return subprocess.Popen(

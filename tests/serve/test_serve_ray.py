@@ -15,7 +15,7 @@ import pytest
 
 from routelearn.errors import InputError
 from routelearn.serve.limits import Limits
-from routelearn.serve.ray_engine import Scale, load_serve
+from routelearn.serve.on_ray import Scale, load_serve
 
 ROOT = Path(__file__).resolve().parents[2]
 SQUARE = [[0.1, 0.2], [0.9, 0.3], [0.8, 0.9], [0.2, 0.7], [0.5, 0.5]]
@@ -39,7 +39,7 @@ def test_ray_without_its_serve_part_says_the_same(monkeypatch):
     ray = pytest.importorskip("ray")
     monkeypatch.delattr(ray, "serve", raising=False)
     monkeypatch.setitem(sys.modules, "ray.serve", None)
-    with pytest.raises(InputError, match=r'Ray Serve: pip install "routelearn\[cluster\]"'):
+    with pytest.raises(InputError, match=r'Ray Serve is not installed: pip install "routelearn\[cluster\]"'):
         load_serve()
 
 
@@ -47,7 +47,7 @@ def test_flags_of_the_cluster_are_refused_where_nobody_reads_them():
     pytest.importorskip("uvicorn")
     with pytest.raises(InputError, match="--max-replicas is for --engine ray"):
         command("--max-replicas", "3")
-    with pytest.raises(InputError, match="give the port that all of them use"):
+    with pytest.raises(InputError, match="give one port for all nodes"):
         command("--engine", "ray", "--port", "0")
     with pytest.raises(InputError, match="max-replicas 1 is below replicas 2"):
         Scale(replicas=2, max_replicas=1)
@@ -86,7 +86,9 @@ def cluster(monkeypatch):
 def on_ray(cluster, request):
     """The command itself in a process of its own, with the flags of the test."""
     httpx = pytest.importorskip("httpx")
-    from conftest import START, subprocess
+    import subprocess
+
+    from starting import START
 
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -36,9 +36,9 @@ def told(model, body):
         ({"policy": 1}, "policy", "the request: policy is 1, not true or false"),
         ({"depot": "a"}, "depot", "the request: depot is 'a', not a whole number"),
         ({"problem": 3}, "problem", "the request: problem is 3, not text"),
-        ({"problem": "x" * 50}, "problem", "the request: problem has 50 characters; 40 are the most"),
+        ({"problem": "x" * 50}, "problem", "the request: problem has 50 characters; at most 40 are allowed"),
         ({"ids": [1.5]}, "ids.0", "the request, row 0: the id is 1.5; text or a whole number is needed"),
-        ({"ids": ["a", "b" * 300]}, "ids.1", "the request, row 1: the id has 300 characters; 200 are the most"),
+        ({"ids": ["a", "b" * 300]}, "ids.1", "the request, row 1: the id has 300 characters; at most 200 are allowed"),
     ],
 )
 def test_a_wrong_type_is_told_with_place_value_and_what_is_needed(body, field, words):

@@ -215,7 +215,7 @@ def test_a_search_that_ends_while_it_is_cancelled_leaves_the_worker_hearing(monk
         raise SystemExit(status)
 
     monkeypatch.setattr(process.os, "_exit", gone)
-    deaf = process.Worker(SimpleNamespace(recv=heard), Limits(), "long")
+    deaf = process.ServiceWorker(SimpleNamespace(recv=heard), Limits(), "long")
     deaf.boards = Ending({5: SimpleNamespace(stop=None)})
     with pytest.raises(SystemExit):
         deaf.listen()

@@ -7,59 +7,59 @@ import time
 from collections.abc import Iterator
 
 from routelearn.errors import InputError
-from routelearn.solvers.jobs import Answer, Job
+from routelearn.solvers.tasks import Answer, Task
 
 
 def prepare() -> None:
     """Nothing to import."""
 
 
-def well(job: Job, seconds: float, seed: int) -> Answer:
-    return Answer(list(range(job.nodes)))
+def well(task: Task, seconds: float, seed: int) -> Answer:
+    return Answer(list(range(task.nodes)))
 
 
-def tells_process(job: Job, seconds: float, seed: int) -> Answer:
+def tells_process(task: Task, seconds: float, seed: int) -> Answer:
     return Answer([os.getpid()])
 
 
-def tells_seed(job: Job, seconds: float, seed: int) -> Answer:
+def tells_seed(task: Task, seconds: float, seed: int) -> Answer:
     return Answer([seed])
 
 
-def dies(job: Job, seconds: float, seed: int) -> Answer:
+def dies(task: Task, seconds: float, seed: int) -> Answer:
     os.abort()
 
 
-def dies_once(job: Job, seconds: float, seed: int) -> Answer:
+def dies_once(task: Task, seconds: float, seed: int) -> Answer:
     """The first attempt at a row has the row as its seed (the base seed is 0): small."""
     if seed < 1000:
         os.abort()
-    return Answer(list(range(job.nodes)))
+    return Answer(list(range(task.nodes)))
 
 
-def hangs(job: Job, seconds: float, seed: int) -> Answer:
+def hangs(task: Task, seconds: float, seed: int) -> Answer:
     while True:
         time.sleep(1)
 
 
-def hangs_on_second(job: Job, seconds: float, seed: int) -> Answer:
-    return hangs(job, seconds, seed) if seed == 1 else well(job, seconds, seed)
+def hangs_on_second(task: Task, seconds: float, seed: int) -> Answer:
+    return hangs(task, seconds, seed) if seed == 1 else well(task, seconds, seed)
 
 
-def hangs_after_first_answer(job: Job, seconds: float, seed: int) -> Iterator[Answer]:
-    yield Answer(list(range(job.nodes)))
-    hangs(job, seconds, seed)
+def hangs_after_first_answer(task: Task, seconds: float, seed: int) -> Iterator[Answer]:
+    yield Answer(list(range(task.nodes)))
+    hangs(task, seconds, seed)
 
 
-def prints(job: Job, seconds: float, seed: int) -> Answer:
+def prints(task: Task, seconds: float, seed: int) -> Answer:
     os.write(1, b"progress, as C libraries print it\n")
     print("and as Python does", flush=True)
-    return well(job, seconds, seed)
+    return well(task, seconds, seed)
 
 
-def raises(job: Job, seconds: float, seed: int) -> Answer:
+def raises(task: Task, seconds: float, seed: int) -> Answer:
     raise KeyError("no such option")
 
 
-def refuses(job: Job, seconds: float, seed: int) -> Answer:
+def refuses(task: Task, seconds: float, seed: int) -> Answer:
     raise InputError("gurobi: too many nodes")

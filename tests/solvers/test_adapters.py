@@ -14,7 +14,7 @@ from routelearn.problems import NumpyRng, get
 from routelearn.problems.base import distance_matrix, take, to_single
 from routelearn.solvers.adapters.base import Library
 from routelearn.solvers.base import Solver
-from routelearn.solvers.jobs import OP, jobs_of, tours_of
+from routelearn.solvers.tasks import OP, tasks_of, tours_of
 
 LIBRARIES = ("pyvrp", "ortools", "cpsat", "scip", "gurobi", "elkai", "hygese")
 EXACT = ("cpsat", "scip", "gurobi")
@@ -210,10 +210,11 @@ def test_cpsat_and_scip_prove_the_same_optimum_at_twenty_nodes(problem_name):
     costs = []
     for name in ("scip", "cpsat"):
         module = importlib.import_module(f"routelearn.solvers.adapters.{name}")
-        answers = [module.solve_one(job, 120.0, 0) for job in jobs_of(problem, x)]
+        answers = [module.solve_one(task, 120.0, 0) for task in tasks_of(problem, x)]
         assert all(answer.proved for answer in answers)
-        problem.check(x, tours_of(answers))
-        costs.append(problem.cost(x, tours_of(answers)))
+        tours = tours_of([answer.nodes for answer in answers])
+        problem.check(x, tours)
+        costs.append(problem.cost(x, tours))
     assert torch.allclose(*costs, atol=1e-5)
 
 

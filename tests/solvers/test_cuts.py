@@ -9,7 +9,7 @@ import numpy as np
 from routelearn.problems import NumpyRng, get
 from routelearn.solvers.adapters.cuts import violated_sets
 from routelearn.solvers.adapters.mip import build, within_reach
-from routelearn.solvers.jobs import jobs_of
+from routelearn.solvers.tasks import tasks_of
 
 
 def worst_by_enumeration(weight, visit):
@@ -45,7 +45,7 @@ def test_separation_agrees_with_enumeration():
 
 def test_both_forms_of_a_cut_exclude_the_subtour_and_admit_every_tour():
     problem = get("tsp")
-    model = build(jobs_of(problem, problem.sample(NumpyRng(1), 1, 8))[0])
+    model = build(tasks_of(problem, problem.sample(NumpyRng(1), 1, 8))[0])
     edge = {tuple(ends): e for e, ends in enumerate(model.ends.tolist())}
 
     def used(*cycles):

@@ -10,7 +10,7 @@ from test_own_solvers import asymmetric, sample, solved
 
 from routelearn import problems
 from routelearn.problems.base import distance_matrix, leg
-from routelearn.solvers.own.common import Task
+from routelearn.solvers.own.common import Chunk
 from routelearn.solvers.own.op_genetic import genetic
 from routelearn.solvers.own.tsiligirides import TOP, _construct, _scores
 
@@ -18,7 +18,7 @@ OP = problems.get("op-unif")
 
 
 def arrays(x):
-    return Task(OP, x, 0, 1.0, 0).distances(), x.prize.double().numpy(), x.max_length.double().numpy()
+    return Chunk(OP, x, 0, 1.0, 0).distances(), x.prize.double().numpy(), x.max_length.double().numpy()
 
 
 def evolved(x, children: int) -> torch.Tensor:

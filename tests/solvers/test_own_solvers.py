@@ -9,8 +9,8 @@ from routelearn import problems, solvers
 from routelearn.errors import InputError
 from routelearn.problems.base import NumpyRng, distance_matrix, map_instance, to_single
 from routelearn.solvers.own.common import Heuristic
-from routelearn.solvers.own.online import run
 from routelearn.solvers.own.reopt import Reoptimise
+from routelearn.solvers.reveal import run
 
 OWN = [name for name, solver in solvers.SOLVERS.items() if isinstance(solver, Heuristic | Reoptimise)]
 PAIRS = [(name, problem) for name in OWN for problem in sorted(solvers.get(name).problems)]

@@ -17,7 +17,7 @@ from routelearn.problems import NumpyRng, get
 from routelearn.problems.base import distance_matrix, to_single
 from routelearn.solvers.adapters import compass, concorde, lkh3
 from routelearn.solvers.adapters.tsplib import cvrp_text, op_text, tsp_text
-from routelearn.solvers.jobs import jobs_of
+from routelearn.solvers.tasks import tasks_of
 
 STANDIN = Path(__file__).parent / "standin.py"
 PROGRAMS = {"lkh3": (lkh3, "lkh"), "concorde": (concorde, "concorde"), "compass": (compass, "compass")}
@@ -119,7 +119,7 @@ def test_small_instances_need_no_program(monkeypatch):
 )
 def test_the_stand_in_refuses_what_the_format_does_not_allow(tmp_path, spoil):
     problem, x = sample("tsp")
-    good = tsp_text(jobs_of(problem, x)[0])
+    good = tsp_text(tasks_of(problem, x)[0])
     for text, status in ((good, 0), (good.replace(*spoil), 2)):
         (tmp_path / "a.tsp").write_text(text)
         command = [sys.executable, str(STANDIN), "concorde", "-s", "9", "-x", "-o", "a.sol", "a.tsp"]
@@ -127,18 +127,18 @@ def test_the_stand_in_refuses_what_the_format_does_not_allow(tmp_path, spoil):
 
 
 def test_formats_have_the_fields_their_readers_want():
-    (job,) = jobs_of(*sample("cvrp", rows=1))
-    text = cvrp_text(job)
+    (task,) = tasks_of(*sample("cvrp", rows=1))
+    text = cvrp_text(task)
     assert "TYPE : CVRP\nDIMENSION : 16\nCAPACITY : 25\n" in text
     assert text.endswith("DEPOT_SECTION\n1\n-1\nEOF\n")
-    (job,) = jobs_of(*sample("op-dist", rows=1))
-    assert "EDGE_WEIGHT_TYPE : CEIL_2D" in op_text(job)
-    assert "NODE_SCORE_SECTION\n1 0\n" in op_text(job)
+    (task,) = tasks_of(*sample("op-dist", rows=1))
+    assert "EDGE_WEIGHT_TYPE : CEIL_2D" in op_text(task)
+    assert "NODE_SCORE_SECTION\n1 0\n" in op_text(task)
 
 
 def test_lkh3_gets_the_papers_settings_and_a_time_limit_per_run():
-    (job,) = jobs_of(*sample("cvrp", rows=1))
-    settings = lkh3.parameters(job, "a", "b", 10.0, 3)
+    (task,) = tasks_of(*sample("cvrp", rows=1))
+    settings = lkh3.parameters(task, "a", "b", 10.0, 3)
     assert settings["RUNS"] == 1
     assert settings["MAX_TRIALS"] == 10_000
     assert "SPECIAL" in settings

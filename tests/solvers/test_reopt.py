@@ -11,7 +11,7 @@ from test_own_solvers import sample, solved
 from routelearn import problems, solvers
 from routelearn.errors import InputError
 from routelearn.solvers.own import reopt
-from routelearn.solvers.own.online import OnlineSolver, Reveal, run
+from routelearn.solvers.reveal import OnlineSolver, Reveal, run
 
 SPCTSP = problems.get("spctsp")
 NAMES = ["reopt-all", "reopt-half", "reopt-first"]
@@ -22,9 +22,9 @@ def test_a_prize_is_revealed_once_and_by_a_visit():
     reveal = Reveal(x)
     assert reveal.visit(1, 3) == float(x.real_prize[1, 3])
     assert reveal.visits == [[], [3]]
-    with pytest.raises(InputError, match="instance 1: node 3 is visited a second time"):
+    with pytest.raises(InputError, match="instance 1: node 3 is visited twice"):
         reveal.visit(1, 3)
-    with pytest.raises(InputError, match="node 0 is no customer; they are 1 to 5"):
+    with pytest.raises(InputError, match="node 0 is not a customer; customers are 1 to 5"):
         reveal.visit(0, 0)
 
 
@@ -49,9 +49,7 @@ def test_only_online_solvers_are_asked_online():
 
 def test_the_public_view_alone_is_refused():
     x = sample("spctsp", 1, 5)
-    with pytest.raises(
-        InputError, match=r"reopt-all decides while real prizes are revealed .*solvers\.own\.online\.run"
-    ):
+    with pytest.raises(InputError, match=r"reopt-all decides while real prizes are revealed .*solvers\.reveal\.run"):
         solvers.get("reopt-all").solve(SPCTSP, x.public(), seconds=1.0)
     SPCTSP.check(x, solvers.get("reopt-all").solve(SPCTSP, x, seconds=1.0))
 

@@ -17,7 +17,7 @@ from routelearn.policies.base import shape_of
 from routelearn.problems import PROBLEMS, NumpyRng, Problem
 from routelearn.problems.base import to_single
 from routelearn.solving import solve
-from routelearn.solving.anytime import Worker, anytime
+from routelearn.solving.anytime import Searcher, anytime
 from routelearn.solving.board import Board
 from routelearn.solving.guide import Guide, usable
 
@@ -86,12 +86,12 @@ def test_rebuilding_is_tried_ever_more_rarely_where_it_brings_nothing() -> None:
     problem = PROBLEMS["tsp"]
     guide, board = guided(problem, 9), Board()
     search = Search(problem, guide.x, 0)
-    worker = Worker(search, board, time.perf_counter() + 1000, guide, None, False)
+    searcher = Searcher(search, board, time.perf_counter() + 1000, guide, None, False)
     search.run(iterations=500)  # the optimum of so few nodes
     board.submit(search.best_tour, search.best_cost, "search")
     for _ in range(20):
-        worker._rebuild(0.002)
-    assert worker.tries == 4  # after 1, 3, 7 and 15 slices
+        searcher._rebuild(0.002)
+    assert searcher.tries == 4  # after 1, 3, 7 and 15 slices
     assert search.best_cost == pytest.approx(board.cost)
     now = torch.from_numpy(search.engine.best())[None, None]
     assert float(problem.cost(guide.x, now)) == pytest.approx(board.cost)  # it goes on from the best again
@@ -141,11 +141,11 @@ def test_an_error_in_a_thread_is_not_swallowed() -> None:
 
 
 def test_the_better_traveller_is_chosen_before_the_journey() -> None:
-    from routelearn.solving import online
+    from routelearn.solving import travelling
 
     problem = PROBLEMS["spctsp"]
     guide = guided(problem, 12)
-    assert not online.policy_travels_better(problem, guide.x, guide, seconds=0.001)  # no time to imagine anything
+    assert not travelling.policy_travels_better(problem, guide.x, guide, seconds=0.001)  # no time to imagine anything
     other = guide.x._replace(real_prize=guide.x.real_prize.flip(1) * 0.5)
-    first = [online.policy_travels_better(problem, x, guide, seconds=2.0) for x in (guide.x, other)]
+    first = [travelling.policy_travels_better(problem, x, guide, seconds=2.0) for x in (guide.x, other)]
     assert first == [False, False]  # an untrained policy loses, whatever the real prizes are

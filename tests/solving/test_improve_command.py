@@ -103,7 +103,7 @@ def test_a_sol_of_other_lengths_is_noted(files: Path) -> None:
 def test_stops_that_are_gone_are_named(files: Path) -> None:
     call(solve, "stops.csv", "--seconds", 0, "--out", "m.json")
     (files / "stops.csv").unlink()
-    with pytest.raises(InputError, match=r"its stops are from 'stops\.csv', which is no file here; give --stops"):
+    with pytest.raises(InputError, match=r"its stops are from 'stops\.csv', which is not a file here; give --stops"):
         printed("m.json")
 
 

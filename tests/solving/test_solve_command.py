@@ -265,7 +265,7 @@ def test_refusals_are_one_line(arguments: list[str], words: str) -> None:
     [
         ("a.json", "{", "not JSON"),
         ("a.json", "[]", "no list of routes"),
-        ("a.json", '{"routes": [{"stops": [1.5]}]}', "no list of ids"),
+        ("a.json", '{"routes": [{"stops": [1.5]}]}', "not a list of ids"),
         ("a.json", '{"routes": [["Amsterdam"]]}', "1 of 24 stops"),
         ("a.json", '{"routes": [["Atlantis"]]}', "'Atlantis', which is not among the stops"),
         ("a.sol", "nothing", "no line 'Route #1"),

@@ -98,7 +98,7 @@ def test_anything_else_is_one_clear_line(arrays: dict, limits: dict) -> None:
         ({"coords": []}, "shape"),
         ({"coords": [[0, 0], [1]]}, "unequal"),
         ({"coords": [[0, 0], [1, float("nan")]]}, "row 1 of coords"),
-        ({"coords": [[0, 0], [1, "a"]]}, "no number"),
+        ({"coords": [[0, 0], [1, "a"]]}, "not a number"),
         ({"coords": [[0, 0], [1, 1]], "latlon": [[0, 0], [1, 1]]}, "both coords and latlon"),
         ({"latlon": [[0, 0], [100, 1]]}, "row 1"),
         ({"matrix": [[0, 1, 2], [1, 0, 2]]}, "as many columns"),

@@ -19,7 +19,7 @@ import pytest
 import routelearn.search
 from routelearn.cli import main
 from routelearn.problems import PROBLEMS, NumpyRng
-from routelearn.solving import online, solve
+from routelearn.solving import solve, travelling
 from routelearn.solving.loading import load_search
 
 STOPS = "id,x,y\nKøln,1,2\nŁódź,1,3\n東京,5,5\n"
@@ -176,7 +176,7 @@ def test_a_journey_that_is_stopped_plans_once_and_at_once() -> None:
     x = problem.sample(NumpyRng(0), 1, 12)
     stop.set()
     began = time.perf_counter()
-    tour = online.travel(problem, x, deadline=began + 60, stop=stop)
+    tour = travelling.travel(problem, x, deadline=began + 60, stop=stop)
     problem.check(x, tour)
     assert time.perf_counter() - began < 20
 

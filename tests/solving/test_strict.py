@@ -16,8 +16,8 @@ from routelearn.search import Search
 from routelearn.solving import solve, solve_many
 from routelearn.solving.arguments import stops_of
 from routelearn.solving.guide import Guide
+from routelearn.solving.heuristic import construct
 from routelearn.solving.models import find_model
-from routelearn.solving.start import construct
 from routelearn.solving.strict import check_strictly
 
 LINE = {"coords": [(0, 0), (1, 0), (0.1, 0)], "prize": [0, 5, 1]}  # both stops on the way there and back: 2 long

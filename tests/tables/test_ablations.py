@@ -158,7 +158,7 @@ def test_a_folder_with_other_settings_is_refused(tmp_path: Path, options: Option
 
 
 def test_bad_options_are_named() -> None:
-    with pytest.raises(InputError, match="a batch alone has 512"):
+    with pytest.raises(InputError, match="one batch has 512"):
         Options(instances=100)
     with pytest.raises(InputError, match="sizes are 30"):
         Options(sizes=(30,))

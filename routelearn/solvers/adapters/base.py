@@ -1,4 +1,4 @@
-"""The two kinds of foreign solver: a Python package, run in workers, and a program, run from a folder of its own."""
+"""The two kinds of foreign solver: a Python package, run in solver workers, and a program, run in a folder."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from routelearn.solvers.adapters.runner import (
     solve_in_workers,
     solve_rows,
 )
-from routelearn.solvers.jobs import NOTHING, Answer, Job
+from routelearn.solvers.base import refuse_problem
+from routelearn.solvers.tasks import NOTHING, Answer, Task
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -33,8 +34,7 @@ log = logging.getLogger("routelearn.solvers")
 
 
 def _refuse(solver: Library | Program, problem: Problem, seconds: float) -> None:
-    if problem.name not in solver.problems:
-        raise InputError(f"{solver.name} does not solve {problem.name}; it solves {', '.join(sorted(solver.problems))}")
+    refuse_problem(solver, problem)
     if not seconds > 0:
         raise InputError(f"{solver.name}: {seconds:g} seconds for each instance; it must be more than 0")
     if reason := solver.unavailable():
@@ -53,7 +53,7 @@ class Library:
     package: str  # what is imported
     extra: str  # the extra of this package that installs it
     function: SolveOne
-    prepare: Callable[[], None]  # what a worker does once, outside the time of any instance
+    prepare: Callable[[], None]  # what a solver worker does once, outside the time of any instance
     refusal: Callable[[], str | None] = lambda: None  # why it cannot be used although it is installed
 
     def unavailable(self) -> str | None:
@@ -77,9 +77,9 @@ class Program:
     exact: bool
     variable: str  # the environment variable that holds its path
     title: str  # what to build
-    command: Callable[[Job, Path, str, float, int], Sequence[str]]  # (job, folder, program, seconds, seed)
-    read: Callable[[Job, Path], list[int]]  # the answer in that folder; OSError or ValueError if there is none
-    by_hand: Callable[[Job], Answer] = lambda job: NOTHING  # answers what the program itself cannot take
+    command: Callable[[Task, Path, str, float, int], Sequence[str]]  # (task, folder, program, seconds, seed)
+    read: Callable[[Task, Path], list[int]]  # the answer in that folder; OSError or ValueError if there is none
+    by_hand: Callable[[Task], Answer] = lambda task: NOTHING  # answers what the program itself cannot take
     shares: tuple[float, ...] = (1.0,)  # of the time, for one seed after another
 
     def unavailable(self) -> str | None:
@@ -92,10 +92,10 @@ class Program:
 
     def solve(self, problem: Problem, x: Any, *, seconds: float, seed: int = 0) -> Tensor:
         _refuse(self, problem, seconds)
-        return solve_rows(problem, x, lambda job, row: self._solve_one(job, row, seconds, seed))
+        return solve_rows(problem, x, lambda task, row: self._solve_one(task, row, seconds, seed))
 
-    def _solve_one(self, job: Job, row: int, seconds: float, seed: int) -> Answer:
-        by_hand = self.by_hand(job)
+    def _solve_one(self, task: Task, row: int, seconds: float, seed: int) -> Answer:
+        by_hand = self.by_hand(task)
         if by_hand.nodes is not None:
             return by_hand
         program = os.path.abspath(os.environ[self.variable])
@@ -108,10 +108,10 @@ class Program:
             limit = left if attempt >= len(self.shares) - 1 else min(left, share * seconds)
             with tempfile.TemporaryDirectory(prefix="routelearn-") as name:
                 folder = Path(name)
-                command = self.command(job, folder, program, limit, new_seed(seed, row, attempt))
+                command = self.command(task, folder, program, limit, new_seed(seed, row, attempt))
                 finished = run_program(command, folder, hard_limit(limit))
                 try:
-                    return Answer(self.read(job, folder), proved=self.exact and finished)
+                    return Answer(self.read(task, folder), proved=self.exact and finished)
                 except (OSError, ValueError) as error:
                     reason = error if finished else "it ran out of time"
                     log.warning("%s: instance %d, attempt %d: no answer: %s", self.name, row, attempt, reason)

@@ -7,27 +7,27 @@ from pathlib import Path
 
 from routelearn.solvers.adapters.base import Program
 from routelearn.solvers.adapters.tsplib import tsp_text
-from routelearn.solvers.jobs import NOTHING, Answer, Job, best_order, require_symmetric
+from routelearn.solvers.tasks import NOTHING, Answer, Task, best_order, require_symmetric
 
 SMALLEST = 10  # nodes: its neighbour graphs and heuristics want more than a handful
 
 
-def _by_hand(job: Job) -> Answer:
-    require_symmetric(job, "concorde")
-    return Answer(best_order(job.legs()), True) if job.nodes < SMALLEST else NOTHING
+def _by_hand(task: Task) -> Answer:
+    require_symmetric(task, "concorde")
+    return Answer(best_order(task.legs()), True) if task.nodes < SMALLEST else NOTHING
 
 
-def _command(job: Job, folder: Path, program: str, seconds: float, seed: int) -> Sequence[str]:
+def _command(task: Task, folder: Path, program: str, seconds: float, seed: int) -> Sequence[str]:
     """It knows no time limit; its scratch files go to the folder it is started in."""
-    (folder / "instance.tsp").write_text(tsp_text(job))
+    (folder / "instance.tsp").write_text(tsp_text(task))
     return [program, "-s", str(1 + seed), "-x", "-o", "tour.sol", "instance.tsp"]
 
 
-def _read(job: Job, folder: Path) -> list[int]:
+def _read(task: Task, folder: Path) -> list[int]:
     """The number of nodes, then the nodes from 0, in lines of any length."""
     count, *tour = [int(word) for word in (folder / "tour.sol").read_text().split()] or [0]
-    if count != job.nodes or sorted(tour) != list(range(job.nodes)):
-        raise ValueError(f"the solution file does not list {job.nodes} nodes once each")
+    if count != task.nodes or sorted(tour) != list(range(task.nodes)):
+        raise ValueError(f"the solution file does not list {task.nodes} nodes once each")
     return tour
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from routelearn.solvers.adapters.base import Library
 from routelearn.solvers.adapters.mip import within_reach
-from routelearn.solvers.jobs import NOTHING, OP, Answer, Job, limited_legs, unit_scale, whole, whole_prizes
+from routelearn.solvers.tasks import NOTHING, OP, Answer, Task, limited_legs, unit_scale, whole, whole_prizes
 
 SCALE = 10**6  # the longest leg, or the length limit, in whole numbers
 
@@ -18,40 +18,40 @@ def prepare() -> None:
     from ortools.sat.python import cp_model  # noqa: F401
 
 
-def solve_one(job: Job, seconds: float, seed: int) -> Answer:
+def solve_one(task: Task, seconds: float, seed: int) -> Answer:
     """The best tour found in the time, proved optimal (of the rounded instance) if the search ended before."""
     from ortools.sat.python import cp_model
 
     end = time.perf_counter() + seconds
-    exact = job.legs()
+    exact = task.legs()
     factor = unit_scale(exact, SCALE)
-    legs = limited_legs(job, SCALE) if job.family == "op" else whole(exact, factor)
+    legs = limited_legs(task, SCALE) if task.family == "op" else whole(exact, factor)
     model = cp_model.CpModel()
-    optional = job.family == "op" or (job.family == "pctsp" and not job.must_visit_all())
-    arcs = [(a, b) for a in range(job.nodes) for b in range(job.nodes) if a != b]
-    if job.family == "op":
+    optional = task.family == "op" or (task.family == "pctsp" and not task.must_visit_all())
+    arcs = [(a, b) for a in range(task.nodes) for b in range(task.nodes) if a != b]
+    if task.family == "op":
         near = within_reach(legs, SCALE)
         arcs = [(a, b) for a, b in arcs if near[a, b]]
     used = [model.new_bool_var("") for _ in arcs]
     circuit: list[Any] = [(a, b, literal) for (a, b), literal in zip(arcs, used, strict=True)]
     # a loop at a node says that it is left out; at the depot, that the whole tour is empty
-    left_out = [model.new_bool_var("") for _ in range(job.nodes)] if optional else []
+    left_out = [model.new_bool_var("") for _ in range(task.nodes)] if optional else []
     circuit += [(node, node, literal) for node, literal in enumerate(left_out)]
     for node in range(1, len(left_out)):
         model.add_implication(left_out[0], left_out[node])
     model.add_circuit(circuit)
     total = sum(int(legs[a, b]) * literal for (a, b), literal in zip(arcs, used, strict=True))
-    if job.family == "op":
-        assert job.prize is not None
-        prizes = whole(job.prize, unit_scale(job.prize, SCALE))
+    if task.family == "op":
+        assert task.prize is not None
+        prizes = whole(task.prize, unit_scale(task.prize, SCALE))
         model.add(total <= SCALE)
         model.minimize(sum(int(p) * literal for p, literal in zip(prizes[1:], left_out[1:], strict=True)))
     elif optional:
-        assert job.penalty is not None
-        worth, minimum = whole_prizes(job, SCALE)
+        assert task.penalty is not None
+        worth, minimum = whole_prizes(task, SCALE)
         may_miss = int(worth.sum()) - minimum
         model.add(sum(int(p) * literal for p, literal in zip(worth[1:], left_out[1:], strict=True)) <= may_miss)
-        penalties = whole(job.penalty, factor)
+        penalties = whole(task.penalty, factor)
         model.minimize(total + sum(int(p) * literal for p, literal in zip(penalties[1:], left_out[1:], strict=True)))
     else:
         model.minimize(total)
@@ -66,7 +66,7 @@ def solve_one(job: Job, seconds: float, seed: int) -> Answer:
     order = [0]
     while (node := following.get(order[-1], 0)) != 0:
         order.append(node)
-    return Answer(order if job.family == "tsp" else [*order[1:], 0], status == cp_model.OPTIMAL)
+    return Answer(order if task.family == "tsp" else [*order[1:], 0], status == cp_model.OPTIMAL)
 
 
 SOLVERS = (

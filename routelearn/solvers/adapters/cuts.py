@@ -3,6 +3,10 @@
 For S without the depot and v in S, every tour that visits v crosses the border of S twice:
 x(d(S)) >= 2 y_v, or, by the degree equations, x(E(S)) <= y(S) - y_v (Fischetti, Salazar and Toth 1998; for the
 TSP, where y = 1, the subtour constraints of Dantzig, Fulkerson and Johnson 1954).
+
+Why not a library: separation takes SCIP 0.16 s of the 1.3 s for a TSP100, and 0.02 s of the 2 s for an OP50. With
+networkx's `minimum_cut` it is 14 s and 4 s; with scipy's `maximum_flow`, which wants integers, 0.5 s and 1.5 s, and
+scipy would be 140 MB more to install.
 """
 
 from __future__ import annotations

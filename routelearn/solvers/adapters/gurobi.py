@@ -10,7 +10,7 @@ import numpy as np
 from routelearn.errors import InputError
 from routelearn.solvers.adapters.base import Library
 from routelearn.solvers.adapters.mip import LOOSE, TIGHT, Cut, Found, Model, prepare_separation, solve_exactly
-from routelearn.solvers.jobs import OP, Answer, Job
+from routelearn.solvers.tasks import OP, Answer, Task
 
 SIZE_LIMITED = 10010  # Gurobi's error number for a model beyond the licence
 
@@ -75,8 +75,8 @@ def _formulate(model: Model, gurobi: Any) -> tuple[list[Any], list[Any]]:
     if (longest := model.longest()) is not None:
         gurobi.addConstr(LinExpr(model.cost.tolist(), edges) <= longest)
     if (least := model.least_prize()) is not None:
-        assert model.job.prize is not None
-        gurobi.addConstr(LinExpr(model.job.prize.tolist(), visits) >= least)
+        assert model.task.prize is not None
+        gurobi.addConstr(LinExpr(model.task.prize.tolist(), visits) >= least)
     of_edges, of_visits, constant = model.objective()
     gurobi.setObjective(LinExpr(of_edges.tolist(), edges) + LinExpr(of_visits.tolist(), visits) + constant)
     return edges, visits
@@ -109,8 +109,8 @@ def _search(model: Model, end: float, seed: int) -> Found:
         return Found(np.array([variable.X for variable in edges]), gurobi.ObjVal, proved)
 
 
-def solve_one(job: Job, seconds: float, seed: int) -> Answer:
-    return solve_exactly(job, seconds, lambda model, end: _search(model, end, seed))
+def solve_one(task: Task, seconds: float, seed: int) -> Answer:
+    return solve_exactly(task, seconds, lambda model, end: _search(model, end, seed))
 
 
 SOLVERS = (

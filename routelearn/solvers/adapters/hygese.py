@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from routelearn.solvers.adapters.base import Library
-from routelearn.solvers.jobs import Answer, Job, join, unit_scale
+from routelearn.solvers.tasks import Answer, Task, join, unit_scale
 
 LONGEST_LEG = 1000.0  # HGS ends its process when the longest leg or largest demand is beyond 100,000
 LARGEST_DEMAND = 100_000
@@ -18,18 +18,18 @@ def prepare() -> None:
     import hygese  # noqa: F401
 
 
-def _load(job: Job) -> tuple[np.ndarray, float]:
+def _load(task: Task) -> tuple[np.ndarray, float]:
     """Demands [N] and capacity in HGS's range. Halving is exact in floats, so full loads stay full."""
-    assert job.demand is not None
-    demand, capacity = job.demand.astype(np.float64), float(job.capacity)
+    assert task.demand is not None
+    demand, capacity = task.demand.astype(np.float64), float(task.capacity)
     if demand.max() == 0:  # HGS takes no instance without demand: let every customer fit
-        return np.r_[0.0, np.ones(job.nodes - 1)], float(job.nodes)
+        return np.r_[0.0, np.ones(task.nodes - 1)], float(task.nodes)
     while demand.max() > LARGEST_DEMAND:
         demand, capacity = demand / 2, capacity / 2
     return demand, capacity
 
 
-def solve_one(job: Job, seconds: float, seed: int) -> Iterator[Answer]:
+def solve_one(task: Task, seconds: float, seed: int) -> Iterator[Answer]:
     """Better and better solutions.
 
     HGS counts processor time, which on a busy machine runs slower than the clock. A first run of a tenth of the
@@ -38,16 +38,16 @@ def solve_one(job: Job, seconds: float, seed: int) -> Iterator[Answer]:
     import hygese
 
     end = time.perf_counter() + seconds
-    legs = job.legs()
-    place = (job.xy - job.xy.min(0)) * unit_scale(job.xy - job.xy.min(0), LONGEST_LEG)
-    demand, capacity = _load(job)
+    legs = task.legs()
+    place = (task.xy - task.xy.min(0)) * unit_scale(task.xy - task.xy.min(0), LONGEST_LEG)
+    demand, capacity = _load(task)
     data = {
         "x_coordinates": place[:, 0],
         "y_coordinates": place[:, 1],
         "distance_matrix": legs * unit_scale(legs, LONGEST_LEG),
         "demands": demand,
         "vehicle_capacity": capacity,
-        "num_vehicles": job.vehicles(),
+        "num_vehicles": task.vehicles(),
     }
     cost, pace = np.inf, 1.0
     for share in (0.1, 0.4, 1.0):

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from routelearn.solvers.adapters.base import Program
 from routelearn.solvers.adapters.tsplib import cvrp_text, tsp_text
-from routelearn.solvers.jobs import Job, join, split
+from routelearn.solvers.tasks import Task, join, split
 
 MAX_TRIALS = 10_000  # appendix C.3: one run of at most 10,000 trials
 SPARE_VEHICLES = 2  # LKH-3 alone plans with the fewest that total demand allows; the shortest routes may take more
 START_UP = 0.03  # seconds to read and write files, which TIME_LIMIT does not count
 
 
-def parameters(job: Job, problem_file: str, tour_file: str, seconds: float, seed: int) -> dict[str, object]:
+def parameters(task: Task, problem_file: str, tour_file: str, seconds: float, seed: int) -> dict[str, object]:
     """The contents of the parameter file; a value of None is a keyword alone."""
     settings: dict[str, object] = {
         "PROBLEM_FILE": problem_file,
@@ -24,17 +24,17 @@ def parameters(job: Job, problem_file: str, tour_file: str, seconds: float, seed
         "TIME_LIMIT": f"{max(0.01, 0.97 * seconds - START_UP):.3f}",  # counts per run; a last trial may overrun it
         "TRACE_LEVEL": 0,
     }
-    if job.family == "cvrp":
-        assert job.demand is not None
-        fewest = -(-int(job.demand.sum()) // job.capacity)
-        vehicles = min(job.nodes - 1, max(1, fewest) + SPARE_VEHICLES)
+    if task.family == "cvrp":
+        assert task.demand is not None
+        fewest = -(-int(task.demand.sum()) // task.capacity)
+        vehicles = min(task.nodes - 1, max(1, fewest) + SPARE_VEHICLES)
         settings |= {"SPECIAL": None, "MAX_TRIALS": MAX_TRIALS, "VEHICLES": vehicles, "MTSP_MIN_SIZE": 0}
     return settings
 
 
-def _command(job: Job, folder: Path, program: str, seconds: float, seed: int) -> Sequence[str]:
-    (folder / "instance.txt").write_text(cvrp_text(job) if job.family == "cvrp" else tsp_text(job))
-    settings = parameters(job, "instance.txt", "tour.txt", seconds, seed)
+def _command(task: Task, folder: Path, program: str, seconds: float, seed: int) -> Sequence[str]:
+    (folder / "instance.txt").write_text(cvrp_text(task) if task.family == "cvrp" else tsp_text(task))
+    settings = parameters(task, "instance.txt", "tour.txt", seconds, seed)
     lines = (key if value is None else f"{key} = {value}" for key, value in settings.items())
     (folder / "settings.par").write_text("".join(f"{line}\n" for line in lines))
     return [program, "settings.par"]
@@ -49,19 +49,19 @@ def read_tour(text: str, nodes: int) -> list[int]:
     return [number - 1 if number <= nodes else 0 for number in numbers]
 
 
-def _read(job: Job, folder: Path) -> list[int]:
-    tour = read_tour((folder / "tour.txt").read_text(), job.nodes)
-    if job.family == "tsp":
-        if sorted(tour) != list(range(job.nodes)):
-            raise ValueError(f"the tour does not visit {job.nodes} nodes once each")
+def _read(task: Task, folder: Path) -> list[int]:
+    tour = read_tour((folder / "tour.txt").read_text(), task.nodes)
+    if task.family == "tsp":
+        if sorted(tour) != list(range(task.nodes)):
+            raise ValueError(f"the tour does not visit {task.nodes} nodes once each")
         return tour
-    assert job.demand is not None
+    assert task.demand is not None
     first = tour.index(0)
     routes = split(tour[first:] + tour[:first])
-    if sorted(node for route in routes for node in route) != list(range(1, job.nodes)):
+    if sorted(node for route in routes for node in route) != list(range(1, task.nodes)):
         raise ValueError("the tour does not visit every customer once")
     # LKH minimises excess load before length and may end with some left
-    if any(job.demand[route].sum() > job.capacity for route in routes):
+    if any(task.demand[route].sum() > task.capacity for route in routes):
         raise ValueError("a route exceeds the capacity")
     return join(routes)
 

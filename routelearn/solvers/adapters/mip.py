@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from routelearn.solvers.adapters.cuts import violated_sets
-from routelearn.solvers.jobs import NOTHING, ROUNDING, Answer, Job, feasible_cost
+from routelearn.solvers.tasks import NOTHING, ROUNDING, Answer, Task, feasible_cost
 
 LOOSE = 0.05  # fractional cuts: a violation worth a row of the linear program
 TIGHT = 1e-4  # candidate solutions: any violation is an error
@@ -34,7 +34,7 @@ class Cut(NamedTuple):
 class Model:
     """The static part of the program."""
 
-    job: Job
+    task: Task
     ends: np.ndarray  # [E, 2]: the nodes of each edge or arc
     cost: np.ndarray  # [E]: length
     directed: bool
@@ -42,25 +42,25 @@ class Model:
 
     @property
     def nodes(self) -> int:
-        return self.job.nodes
+        return self.task.nodes
 
     def objective(self) -> tuple[np.ndarray, np.ndarray, float]:
         """What is minimised: weights of x [E] and of y [N], and a constant."""
-        if self.job.family == "op":
-            assert self.job.prize is not None
-            return np.zeros(len(self.cost)), -self.job.prize, 0.0
-        if self.job.family == "pctsp":
-            assert self.job.penalty is not None
-            return self.cost, -self.job.penalty, float(self.job.penalty.sum())
+        if self.task.family == "op":
+            assert self.task.prize is not None
+            return np.zeros(len(self.cost)), -self.task.prize, 0.0
+        if self.task.family == "pctsp":
+            assert self.task.penalty is not None
+            return self.cost, -self.task.penalty, float(self.task.penalty.sum())
         return self.cost, np.zeros(self.nodes), 0.0
 
     def longest(self) -> float | None:
         """OP: the bound on the tour's length."""
-        return self.job.max_length if self.job.family == "op" else None
+        return self.task.max_length if self.task.family == "op" else None
 
     def least_prize(self) -> float | None:
         """PCTSP: the bound on the prize collected, where it binds."""
-        return self.job.min_prize * (1 - ROUNDING) if self.job.family == "pctsp" and not self.all_visited else None
+        return self.task.min_prize * (1 - ROUNDING) if self.task.family == "pctsp" and not self.all_visited else None
 
     def degree_rows(self) -> list[tuple[int, np.ndarray, int]]:
         """(node, edges, k) with x(edges) = k y_node."""
@@ -116,7 +116,7 @@ class Model:
             if here == 0:
                 break
             order.append(here)
-        return order if self.job.family == "tsp" else [*order[1:], 0]
+        return order if self.task.family == "tsp" else [*order[1:], 0]
 
 
 def within_reach(legs: np.ndarray, limit: float) -> np.ndarray:
@@ -130,28 +130,28 @@ def within_reach(legs: np.ndarray, limit: float) -> np.ndarray:
     return shortest[0][:, None] + legs + shortest[:, 0][None] <= limit * (1 + 1e-9)
 
 
-def build(job: Job) -> Model:
-    nodes = job.nodes
-    directed = not job.symmetric()
+def build(task: Task) -> Model:
+    nodes = task.nodes
+    directed = not task.symmetric()
     if directed:
         ends = np.argwhere(~np.eye(nodes, dtype=bool))
     else:
         ends = np.argwhere(np.triu(np.ones((nodes, nodes), bool), 1))
-    legs = job.legs()
-    if job.family == "op":
-        ends = ends[within_reach(legs, job.max_length)[ends[:, 0], ends[:, 1]]]
-    everything = job.family == "tsp" or (job.family == "pctsp" and job.must_visit_all())
-    return Model(job, ends, legs[ends[:, 0], ends[:, 1]], directed, everything)
+    legs = task.legs()
+    if task.family == "op":
+        ends = ends[within_reach(legs, task.max_length)[ends[:, 0], ends[:, 1]]]
+    everything = task.family == "tsp" or (task.family == "pctsp" and task.must_visit_all())
+    return Model(task, ends, legs[ends[:, 0], ends[:, 1]], directed, everything)
 
 
-def short_tour(job: Job) -> tuple[list[int] | None, float]:
+def short_tour(task: Task) -> tuple[list[int] | None, float]:
     """The best tour of at most one customer and its cost (None and infinity if none is allowed)."""
-    legs = job.legs()
+    legs = task.legs()
     best: tuple[list[int] | None, float] = (None, np.inf)
-    if job.family == "tsp":
+    if task.family == "tsp":
         return best
-    for tour in ([0], *([node, 0] for node in range(1, job.nodes))):
-        cost = feasible_cost(job, legs, tour)
+    for tour in ([0], *([node, 0] for node in range(1, task.nodes))):
+        cost = feasible_cost(task, legs, tour)
         if cost is not None and cost < best[1]:
             best = (tour, cost)
     return best
@@ -170,14 +170,14 @@ def prepare_separation() -> None:
     violated_sets(np.zeros((3, 3)), np.ones(3), TIGHT)
 
 
-def solve_exactly(job: Job, seconds: float, search: Callable[[Model, float], Found]) -> Answer:
+def solve_exactly(task: Task, seconds: float, search: Callable[[Model, float], Found]) -> Answer:
     """The best tour found in the time, proved optimal if the search ended before.
 
     `search` gets the program and the time (of time.perf_counter) at which it must end.
     """
     end = time.perf_counter() + seconds
-    model = build(job)
-    tour, cost = short_tour(job)
+    model = build(task)
+    tour, cost = short_tour(task)
     if not (model.ends == 0).any():  # OP: nothing within reach
         return Answer(tour, True)
     found = search(model, end)

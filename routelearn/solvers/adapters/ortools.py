@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from routelearn.solvers.adapters.base import Library
-from routelearn.solvers.jobs import OP, Answer, Job, join, limited_legs, unit_scale, whole, whole_prizes
+from routelearn.solvers.tasks import OP, Answer, Task, join, limited_legs, unit_scale, whole, whole_prizes
 
 SCALE = 10**7  # D.3, E.3: floats times 10^7, here relative to the longest leg or to the length limit
 LARGEST_PRIZE = 100 * SCALE  # OP: prize comes before length by far
@@ -30,35 +30,35 @@ def _order(nodes: int, seed: int) -> np.ndarray:
     return np.r_[0, 1 + np.random.default_rng(seed).permutation(nodes - 1)]
 
 
-def _search(job: Job, order: np.ndarray, start: str, ends: Sequence[float]) -> Iterator[tuple[list[int], float]]:
+def _search(task: Task, order: np.ndarray, start: str, ends: Sequence[float]) -> Iterator[tuple[list[int], float]]:
     """One search, told at each of the ends: tours and objectives, in the library's own integers."""
     from ortools.constraint_solver import pywrapcp, routing_enums_pb2
     from ortools.util.optional_boolean_pb2 import BOOL_TRUE
 
-    legs = limited_legs(job, SCALE) if job.family == "op" else whole(job.legs(), unit_scale(job.legs(), SCALE))
-    vehicles = job.vehicles() if job.family == "cvrp" else 1
-    manager = pywrapcp.RoutingIndexManager(job.nodes, vehicles, 0)
+    legs = limited_legs(task, SCALE) if task.family == "op" else whole(task.legs(), unit_scale(task.legs(), SCALE))
+    vehicles = task.vehicles() if task.family == "cvrp" else 1
+    manager = pywrapcp.RoutingIndexManager(task.nodes, vehicles, 0)
     routing = pywrapcp.RoutingModel(manager)
     transit = routing.RegisterTransitMatrix(legs[np.ix_(order, order)].tolist())
     routing.SetArcCostEvaluatorOfAllVehicles(transit)
     parameters = pywrapcp.DefaultRoutingSearchParameters()
-    if job.family == "cvrp":
-        assert job.demand is not None
-        load = routing.RegisterUnaryTransitVector(job.demand[order].tolist())
-        routing.AddDimensionWithVehicleCapacity(load, 0, [job.capacity] * vehicles, True, "load")
-    elif job.family == "op":
-        assert job.prize is not None
+    if task.family == "cvrp":
+        assert task.demand is not None
+        load = routing.RegisterUnaryTransitVector(task.demand[order].tolist())
+        routing.AddDimensionWithVehicleCapacity(load, 0, [task.capacity] * vehicles, True, "load")
+    elif task.family == "op":
+        assert task.prize is not None
         # D.3 has no cost of length at all; a small one changes no ranking of prizes, and guides the search
         routing.AddDimension(transit, 0, SCALE, True, "length")
-        _allow_skipping(routing, manager, whole(job.prize, unit_scale(job.prize, LARGEST_PRIZE))[order])
+        _allow_skipping(routing, manager, whole(task.prize, unit_scale(task.prize, LARGEST_PRIZE))[order])
         parameters.local_search_operators.use_extended_swap_active = BOOL_TRUE
-    elif job.family == "pctsp" and not job.must_visit_all():
-        assert job.penalty is not None
-        prizes, minimum = whole_prizes(job)
+    elif task.family == "pctsp" and not task.must_visit_all():
+        assert task.penalty is not None
+        prizes, minimum = whole_prizes(task)
         collect = routing.RegisterUnaryTransitVector(prizes[order].tolist())
         routing.AddDimension(collect, 0, int(prizes.sum()), True, "prize")
         routing.GetDimensionOrDie("prize").CumulVar(routing.End(0)).SetMin(minimum)
-        _allow_skipping(routing, manager, whole(job.penalty, unit_scale(job.legs(), SCALE))[order])
+        _allow_skipping(routing, manager, whole(task.penalty, unit_scale(task.legs(), SCALE))[order])
     parameters.first_solution_strategy = getattr(routing_enums_pb2.FirstSolutionStrategy, start)
     parameters.local_search_metaheuristic = routing_enums_pb2.LocalSearchMetaheuristic.GUIDED_LOCAL_SEARCH
     solution = None
@@ -88,18 +88,18 @@ def _allow_skipping(routing: Any, manager: Any, penalties: np.ndarray) -> None:
         routing.AddDisjunction([manager.NodeToIndex(place)], int(penalties[place]))
 
 
-def solve_one(job: Job, seconds: float, seed: int) -> Iterator[Answer]:
-    """Better and better solutions; tours in the encoding of the job's problem."""
+def solve_one(task: Task, seconds: float, seed: int) -> Iterator[Answer]:
+    """Better and better solutions; tours in the encoding of the task's problem."""
     begin = time.perf_counter()
     cost = np.inf
     # what is known after a part of the time answers for the case that the end comes too late on a busy machine
-    shares = [(0.33,), (0.66,), (0.98,)] if job.family == "op" else [(0.3, 0.98)]
-    for turn, (start, parts) in enumerate(zip(OP_STARTS if job.family == "op" else START, shares, strict=True)):
+    shares = [(0.33,), (0.66,), (0.98,)] if task.family == "op" else [(0.3, 0.98)]
+    for turn, (start, parts) in enumerate(zip(OP_STARTS if task.family == "op" else START, shares, strict=True)):
         ends = [begin + share * seconds for share in parts]
-        for tour, found in _search(job, _order(job.nodes, seed + turn), start, ends):
+        for tour, found in _search(task, _order(task.nodes, seed + turn), start, ends):
             if found < cost:
                 cost = found
-                yield Answer([0, *tour] if job.family == "tsp" else tour if job.family == "cvrp" else [*tour, 0])
+                yield Answer([0, *tour] if task.family == "tsp" else tour if task.family == "cvrp" else [*tour, 0])
 
 
 SOLVERS = (

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from routelearn.solvers.adapters.base import Library
-from routelearn.solvers.jobs import NOTHING, OP, Answer, Job, join, limited_legs, unit_scale, whole
+from routelearn.solvers.tasks import NOTHING, OP, Answer, Task, join, limited_legs, unit_scale, whole
 
 LONGEST_LEG = 100_000  # finer than any route can tell, and its penalties stay within PyVRP's bounds
 LIMIT = 10**7  # OP: the length limit in whole numbers
@@ -20,39 +20,39 @@ def prepare() -> None:
     import pyvrp  # noqa: F401
 
 
-def _prizes(job: Job) -> np.ndarray:
+def _prizes(task: Task) -> np.ndarray:
     """[N] whole: so large that prize comes first and length, at a cost of 1, only guides the search.
 
     Without a cost of length the search has nothing to descend on between two visits gained.
     """
-    assert job.prize is not None
-    return whole(job.prize, unit_scale(job.prize, LARGEST_PRIZE))
+    assert task.prize is not None
+    return whole(task.prize, unit_scale(task.prize, LARGEST_PRIZE))
 
 
-def solve_one(job: Job, seconds: float, seed: int) -> Answer:
-    """The best solution found in the time; a tour in the encoding of the job's problem."""
+def solve_one(task: Task, seconds: float, seed: int) -> Answer:
+    """The best solution found in the time; a tour in the encoding of the task's problem."""
     import pyvrp
     from pyvrp.stop import MaxRuntime
 
     end = time.perf_counter() + seconds
-    customers = range(1, job.nodes)
+    customers = range(1, task.nodes)
     legs: Any
-    if job.family == "op":
-        legs = limited_legs(job, LIMIT)
-        prizes = _prizes(job)
+    if task.family == "op":
+        legs = limited_legs(task, LIMIT)
+        prizes = _prizes(task)
         clients = [pyvrp.Client(node, prize=int(prizes[node]), required=False) for node in customers]
         vehicles = pyvrp.VehicleType(1, max_distance=LIMIT)
     else:
-        exact = job.legs()
+        exact = task.legs()
         legs = whole(exact, unit_scale(exact, LONGEST_LEG))
-        if job.family == "cvrp":
-            assert job.demand is not None
-            clients = [pyvrp.Client(node, delivery=[int(job.demand[node])]) for node in customers]
-            vehicles = pyvrp.VehicleType(job.vehicles(), capacity=[job.capacity])
+        if task.family == "cvrp":
+            assert task.demand is not None
+            clients = [pyvrp.Client(node, delivery=[int(task.demand[node])]) for node in customers]
+            vehicles = pyvrp.VehicleType(task.vehicles(), capacity=[task.capacity])
         else:
             clients = [pyvrp.Client(node) for node in customers]
             vehicles = pyvrp.VehicleType(1)
-    places = [pyvrp.Location(*point) for point in whole(job.xy, unit_scale(np.abs(job.xy), LONGEST_LEG)).tolist()]
+    places = [pyvrp.Location(*point) for point in whole(task.xy, unit_scale(np.abs(task.xy), LONGEST_LEG)).tolist()]
     durations: Any = np.zeros_like(legs)
     data = pyvrp.ProblemData(places, clients, [pyvrp.Depot(0)], [vehicles], [legs], [durations])
     with warnings.catch_warnings():
@@ -63,7 +63,7 @@ def solve_one(job: Job, seconds: float, seed: int) -> Answer:
         return NOTHING
     routes = [[activity.idx + 1 for activity in route if activity.is_client()] for route in best.routes()]
     tour = join(routes)
-    return Answer({"tsp": [0, *tour], "cvrp": tour, "op": [*tour, 0]}[job.family])
+    return Answer({"tsp": [0, *tour], "cvrp": tour, "op": [*tour, 0]}[task.family])
 
 
 SOLVERS = (

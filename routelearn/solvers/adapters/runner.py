@@ -1,8 +1,8 @@
-"""How foreign solvers are run: one instance at a time, in processes that may crash or hang without harm.
+"""How foreign solvers are run: one task at a time, in solver workers that may crash or hang without harm.
 
-A worker is a process of its own that takes one job after another. It is started once and used again for all
-solvers; one that dies or overstays its time is killed and replaced, so a time limit holds whatever the solver
-does. Several workers share a batch: as many as there are cores, or ROUTELEARN_WORKERS.
+A solver worker is a process of its own that takes one task after another. It is started once and serves all
+solvers. One that dies or overstays its time is killed and replaced, so a time limit holds whatever the solver
+does. Several solver workers share a batch: as many as there are cores, or ROUTELEARN_WORKERS.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from routelearn import plugins
 from routelearn.errors import InputError
 from routelearn.runtime.processors import usable_processors
-from routelearn.solvers.jobs import BY_HAND, NOTHING, Answer, Job, by_hand, jobs_of, tours_of
+from routelearn.solvers.tasks import BY_HAND, NOTHING, Answer, Task, by_hand, tasks_of, tours_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("routelearn.solvers")
 
-# (job, seconds, seed) -> the answer, or better and better ones; a module's own function, found by its name
-SolveOne = Callable[[Job, float, int], Answer | Iterator[Answer]]
+# (task, seconds, seed) -> the answer, or better and better ones; a module's own function, found by its name
+SolveOne = Callable[[Task, float, int], Answer | Iterator[Answer]]
 ATTEMPTS = 3  # runs of one instance, each with a seed of its own, before it counts as unsolved
 PREPARE_LIMIT = 120.0  # seconds
 SHORTEST = 0.05  # seconds: less than this is no attempt
@@ -71,7 +71,7 @@ def new_seed(seed: int, row: int, attempt: int) -> int:
 
 
 def serve() -> None:
-    """The worker: jobs in on stdin, answers out on stdout, until stdin closes."""
+    """What a solver worker does: tasks in on stdin, answers out on stdout, until stdin closes."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     inbox = os.fdopen(os.dup(0), "rb")
     outbox = os.fdopen(os.dup(1), "wb")
@@ -86,7 +86,7 @@ def serve() -> None:
     prepared: set[Any] = set()
     while True:
         try:
-            prepare, function, job, seconds, seed = pickle.load(inbox)
+            prepare, function, task, seconds, seed = pickle.load(inbox)
         except EOFError:
             return
         try:
@@ -97,7 +97,7 @@ def serve() -> None:
                 send("done", None)
                 continue
             _alarm(math.ceil(hard_limit(seconds)) + 5)
-            answer = function(job, seconds, seed)
+            answer = function(task, seconds, seed)
             if not isinstance(answer, Answer):
                 best = NOTHING
                 for best in answer:
@@ -112,7 +112,7 @@ def serve() -> None:
 
 
 def _alarm(seconds: int) -> None:
-    """Ends this process, by the kernel, if the job outlives the parent that should have ended it."""
+    """Ask the kernel to end this process if the task outlives the parent that should have ended it."""
     if hasattr(signal, "alarm"):
         signal.alarm(seconds)
 
@@ -121,8 +121,9 @@ def _alarm(seconds: int) -> None:
 
 
 def _worker_code() -> str:
-    """What a worker runs. The packages are entered without their __init__, which would import torch: a worker
-    has no use for tensors, and starts in a fraction of the time without. A plugin's file may import anything."""
+    """The code that starts a solver worker. It enters the packages without their __init__, which would import torch:
+    a solver worker has no use for tensors, and starts in a fraction of the time without. With plugins, whose files may
+    import anything, it enters them as usual."""
     if plugins.paths():
         return f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import serve; serve()"
     package = Path(__file__).resolve().parents[2]
@@ -141,11 +142,11 @@ def _worker_code() -> str:
 
 
 class Died(Exception):
-    """The worker ended without an answer."""
+    """The solver worker ended without an answer."""
 
 
-class Worker:
-    """A process that runs jobs; every call has its deadline."""
+class SolverWorker:
+    """A process that runs tasks; every call has its deadline."""
 
     def __init__(self) -> None:
         single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -200,21 +201,21 @@ class Worker:
                     pipe.close()
 
 
-_idle: list[Worker] = []
+_idle: list[SolverWorker] = []
 _lock = threading.Lock()
 
 
-def _borrow() -> Worker:
+def _borrow() -> SolverWorker:
     with _lock:
         while _idle:
             worker = _idle.pop()
             if worker.plugins == plugins.paths():
                 return worker
             worker.close()
-        return Worker()
+        return SolverWorker()
 
 
-def _give_back(worker: Worker) -> None:
+def _give_back(worker: SolverWorker) -> None:
     if worker.process.poll() is not None:
         return
     with _lock:
@@ -223,13 +224,15 @@ def _give_back(worker: Worker) -> None:
 
 @atexit.register
 def close_workers() -> None:
-    """Ends the workers that wait for jobs; the next job starts new ones."""
+    """End the solver workers that wait for tasks; the next task starts new ones."""
     with _lock:
         while _idle:
             _idle.pop().close()
 
 
-def run_job(function: SolveOne, job: Job, seconds: float, seed: int, row: int, prepare: Callable[[], None]) -> Answer:
+def run_task(
+    function: SolveOne, task: Task, seconds: float, seed: int, row: int, prepare: Callable[[], None]
+) -> Answer:
     """One instance: a crash is answered with a new seed in the time that is left."""
     started: float | None = None
     for attempt in range(ATTEMPTS):
@@ -241,7 +244,7 @@ def run_job(function: SolveOne, job: Job, seconds: float, seed: int, row: int, p
             if attempt and left < SHORTEST:
                 _give_back(worker)
                 return NOTHING
-            answer: Answer = worker.ask((prepare, function, job, left, new_seed(seed, row, attempt)), hard_limit(left))
+            answer: Answer = worker.ask((prepare, function, task, left, new_seed(seed, row, attempt)), hard_limit(left))
         except Died as death:
             if worker.process.returncode == -signal.SIGINT:  # Ctrl-C reaches the workers too: no new attempt
                 raise KeyboardInterrupt from None
@@ -269,19 +272,20 @@ def each(function: Callable[[int], T], count: int) -> list[T]:
             raise
 
 
-def solve_rows(problem: Problem, x: Any, solve_row: Callable[[Job, int], Answer]) -> Tensor:
-    """Tours [B, 1, T] from solve_row(job, row); instances of a handful of nodes are enumerated instead."""
-    jobs = jobs_of(problem, x)
-    return tours_of(
-        each(lambda row: by_hand(jobs[row]) if jobs[row].nodes <= BY_HAND else solve_row(jobs[row], row), len(jobs))
+def solve_rows(problem: Problem, x: Any, solve_row: Callable[[Task, int], Answer]) -> Tensor:
+    """Tours [B, 1, T] from solve_row(task, row); instances of a handful of nodes are enumerated instead."""
+    tasks = tasks_of(problem, x)
+    answers = each(
+        lambda row: by_hand(tasks[row]) if tasks[row].nodes <= BY_HAND else solve_row(tasks[row], row), len(tasks)
     )
+    return tours_of([answer.nodes for answer in answers])
 
 
 def solve_in_workers(
     problem: Problem, x: Any, function: SolveOne, *, seconds: float, seed: int, prepare: Callable[[], None]
 ) -> Tensor:
-    """Tours [B, 1, T] by `function`, run in workers that called `prepare` before their first job."""
-    return solve_rows(problem, x, lambda job, row: run_job(function, job, seconds, seed, row, prepare))
+    """Tours [B, 1, T] by `function`, run in workers that called `prepare` before their first task."""
+    return solve_rows(problem, x, lambda task, row: run_task(function, task, seconds, seed, row, prepare))
 
 
 # -------------------------------------------------------------------------------------------- programs

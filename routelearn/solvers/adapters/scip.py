@@ -9,7 +9,7 @@ import numpy as np
 
 from routelearn.solvers.adapters.base import Library
 from routelearn.solvers.adapters.mip import LOOSE, TIGHT, Cut, Found, Model, prepare_separation, solve_exactly
-from routelearn.solvers.jobs import OP, Answer, Job
+from routelearn.solvers.tasks import OP, Answer, Task
 
 
 def prepare() -> None:
@@ -96,8 +96,8 @@ def _formulate(model: Model, scip: Any) -> tuple[list[Any], list[Any]]:
     if (longest := model.longest()) is not None:
         scip.addCons(weighted(model.cost, edges) <= longest)
     if (least := model.least_prize()) is not None:
-        assert model.job.prize is not None
-        scip.addCons(weighted(model.job.prize, visits) >= least)
+        assert model.task.prize is not None
+        scip.addCons(weighted(model.task.prize, visits) >= least)
     of_edges, of_visits, constant = model.objective()
     scip.setObjective(weighted(of_edges, edges) + weighted(of_visits, visits) + constant, "minimize")
     return edges, visits
@@ -135,8 +135,8 @@ def _search(model: Model, end: float, seed: int) -> Found:
     return Found(np.array([scip.getSolVal(best, edge) for edge in edges]), scip.getSolObjVal(best), proved)
 
 
-def solve_one(job: Job, seconds: float, seed: int) -> Answer:
-    return solve_exactly(job, seconds, lambda model, end: _search(model, end, seed))
+def solve_one(task: Task, seconds: float, seed: int) -> Answer:
+    return solve_exactly(task, seconds, lambda model, end: _search(model, end, seed))
 
 
 SOLVERS = (

@@ -1,1 +1,1 @@
-"""One solver over many instances: on all cores, or on a cluster."""
+"""The farm: one solver over many instances, on all cores or on a cluster."""

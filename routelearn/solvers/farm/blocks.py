@@ -1,4 +1,4 @@
-"""A block of instances and a solver's answers to it: what engine and cluster hand around."""
+"""A block of instances and a solver's answers to it: what the farm hands around."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import time
 from typing import Any, NamedTuple
 
 from routelearn.problems.base import Problem
+from routelearn.solvers import reveal
 from routelearn.solvers.base import Solver
-from routelearn.solvers.own import online
 
 
 class Block(NamedTuple):
@@ -22,6 +22,6 @@ def solve_block(solver: Solver, problem: Problem, x: Any, first: int, seconds: f
     """One block; what a solver may not see (SPCTSP's real prizes) is told only as nodes are visited."""
     started = time.perf_counter()
     own_seed = (seed * 1_000_003 + first) % 2**31
-    tours = online.run(solver, problem, x, seconds=seconds, seed=own_seed)
+    tours = reveal.run(solver, problem, x, seconds=seconds, seed=own_seed)
     taken = time.perf_counter() - started
     return Block(first, [None if row[0] < 0 else row for row in tours[:, 0].tolist()], taken)

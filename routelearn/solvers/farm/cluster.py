@@ -1,4 +1,4 @@
-"""The same evaluation on a Ray cluster: blocks go wherever a core is free, and come back whatever node dies.
+"""The farm on a Ray cluster: blocks go wherever a core is free, and come back whatever node dies.
 
 `routelearn` and the solver must be installed on every node; a plugin's file must be there too, under the same path.
 The cluster is the one RAY_ADDRESS names, one that runs on this machine, or a new one of this machine alone.
@@ -17,7 +17,7 @@ from routelearn.solvers.base import Solver
 if TYPE_CHECKING:
     from routelearn.solvers.farm.blocks import Block
 
-ATTEMPTS = 5  # of a block whose worker or node was lost although Ray itself had tried again
+ATTEMPTS = 5  # of a block whose farm worker or node was lost although Ray itself had tried again
 
 
 def load_ray() -> Any:
@@ -25,7 +25,7 @@ def load_ray() -> Any:
     try:
         import ray
     except ImportError:
-        raise InputError('the engine ray needs the package ray: pip install "routelearn[cluster]"') from None
+        raise InputError('Ray is not installed: pip install "routelearn[cluster]"') from None
     if not ray.is_initialized():
         ray.init(include_dashboard=False, log_to_driver=False)
     return ray
@@ -68,7 +68,7 @@ def ray_blocks(
     from routelearn.solvers.farm.blocks import Block
 
     ray = load_ray()
-    task = ray.remote(num_cpus=1, max_retries=-1)(solve_remote)
+    remote = ray.remote(num_cpus=1, max_retries=-1)(solve_remote)
     things = ray.put(ray.cloudpickle.dumps((solver, problem, type(x))))
     needed = plugins.paths()
     attempts = dict.fromkeys(firsts, 0)
@@ -78,7 +78,7 @@ def ray_blocks(
     def submit(first: int) -> None:
         attempts[first] += 1
         fields = [None if field is None else field.numpy() for field in take(x, slice(first, first + size))]
-        running[task.remote(needed, things, fields, first, seconds, seed)] = first
+        running[remote.remote(needed, things, fields, first, seconds, seed)] = first
 
     try:
         while waiting or running:

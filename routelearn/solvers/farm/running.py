@@ -1,7 +1,7 @@
-"""Running a solver over many instances: on all cores or a cluster, judged by the problem, stored as results come.
+"""The farm: a solver run over many instances on all cores or a cluster, judged by the problem, stored as results come.
 
 Instances are cut into blocks, always in the same way, and every block has a seed of its own. An answer depends
-on the seed and the place of the instance, never on the number of cores, on the engine, or on how often the
+on the seed and the place of the instance, never on the number of cores or machines, or on how often the
 evaluation was stopped and resumed (unless the clock ends the solver's search).
 """
 
@@ -25,12 +25,13 @@ from torch import Tensor
 from routelearn.errors import InputError
 from routelearn.evaluation.referee import judge
 from routelearn.problems.base import Problem, take
+from routelearn.solvers import reveal
 from routelearn.solvers.adapters.base import Library, Program
 from routelearn.solvers.adapters.runner import worker_count
-from routelearn.solvers.base import Solver
+from routelearn.solvers.base import Solver, refuse_problem
 from routelearn.solvers.farm.blocks import Block, solve_block
-from routelearn.solvers.own import online
 from routelearn.solvers.own.common import CELLS
+from routelearn.solvers.tasks import tours_of
 
 FORMAT = 1
 HEADER = b'{"settings":'  # how a store begins; a file that begins otherwise is somebody else's
@@ -161,7 +162,7 @@ def settings_of(problem: Problem, x: Any, method: str, seconds: float, seed: int
 
 def block_size(solver: Solver, nodes: int) -> int:
     """Rows that a solver takes at once: many where an instance takes microseconds, else one."""
-    return max(1, min(getattr(solver, "chunk", 1), CELLS // nodes**2))
+    return max(1, min(getattr(solver, "chunk_rows", 1), CELLS // nodes**2))
 
 
 def local_blocks(
@@ -190,7 +191,7 @@ def local_blocks(
 def warm_up(solver: Solver, problem: Problem, x: Any) -> None:
     """Compile what is written here, once, outside the time of any instance; foreign solvers need no such thing."""
     if not isinstance(solver, Library | Program):
-        online.run(solver, problem, take(x, slice(0, 1)), seconds=1e-3, seed=0)
+        reveal.run(solver, problem, take(x, slice(0, 1)), seconds=1e-3, seed=0)
 
 
 def collect(problem: Problem, x: Any, blocks: dict[int, Block], size: int, seconds: float) -> Result:
@@ -199,13 +200,7 @@ def collect(problem: Problem, x: Any, blocks: dict[int, Block], size: int, secon
     rows = [tour for first in sorted(blocks) for tour in blocks[first].tours]
     if len(rows) != batch:
         raise RuntimeError(f"{len(rows)} answers for {batch} instances")
-    steps = max((len(row) for row in rows if row is not None), default=1)
-    tours = torch.zeros((batch, 1, max(1, steps)), dtype=torch.long)
-    for index, row in enumerate(rows):
-        if row is None:
-            tours[index] = -1
-        else:
-            tours[index, 0, : len(row)] = torch.tensor(row, dtype=torch.long)
+    tours = tours_of(rows)
     each = torch.empty(batch, dtype=torch.float64)
     for block in blocks.values():
         each[block.first : block.first + size] = block.seconds / len(block.tours)
@@ -230,8 +225,7 @@ def solve_instances(
     """
     if engine not in ENGINES:
         raise InputError(f"unknown engine {engine!r}; the choices are {', '.join(ENGINES)}")
-    if problem.name not in solver.problems:
-        raise InputError(f"{solver.name} does not solve {problem.name}; it solves {', '.join(sorted(solver.problems))}")
+    refuse_problem(solver, problem)
     if not seconds > 0:
         raise InputError(f"{seconds:g} seconds for each instance; it must be more than 0")
     if engine == "local" and (reason := solver.unavailable()):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from routelearn.solvers.own.common import Heuristic, Task
+from routelearn.solvers.own.common import Chunk, Heuristic
 from routelearn.solvers.own.matching import perfect_matching
 
 
@@ -99,8 +99,8 @@ def christofides(d: np.ndarray) -> np.ndarray:
     return tours
 
 
-def _method(task: Task) -> np.ndarray:
-    return christofides(task.distances())
+def _method(chunk: Chunk) -> np.ndarray:
+    return christofides(chunk.distances())
 
 
 SOLVERS = (Heuristic("christofides", frozenset({"tsp"}), _method),)

@@ -1,4 +1,4 @@
-"""What the solvers written here share: the Solver made from a function, distances, random draws, padding.
+"""What the solvers written here share: the Solver made from a function, distances, random draws.
 
 The methods are compiled with numba and release the interpreter's lock, so rows of a batch are spread over
 threads. Random numbers come from a generator whose whole state is one number per instance: an answer depends
@@ -8,26 +8,26 @@ on the seed and the instance's place in the batch, never on threads or chunks.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from numba import njit
 from torch import Tensor
 
-from routelearn.errors import InputError
 from routelearn.problems.base import Problem, take
 from routelearn.solvers.adapters.runner import worker_count
+from routelearn.solvers.base import refuse_problem
+from routelearn.solvers.tasks import tours_of
 
 CHUNK = 64  # rows a thread takes at once: enough to hide the call
 CELLS = 4_000_000  # entries of the distance matrices of those rows, at the most (32 MB)
 
 
 @dataclass
-class Task:
+class Chunk:
     """A few rows of a batch, for one thread."""
 
     problem: Problem
@@ -48,7 +48,7 @@ class Task:
         return (rows * np.uint64(0xD1342543DE82EF95) + np.uint64(self.seed * 0x2545F4914F6CDD1D % 2**64))[:, None]
 
 
-Method = Callable[[Task], Iterable[np.ndarray]]  # a tour for every row of the task
+Method = Callable[[Chunk], Iterable[np.ndarray]]  # a tour for every row of the chunk
 
 
 @dataclass
@@ -59,7 +59,7 @@ class Heuristic:
     problems: frozenset[str]
     method: Method
     anytime: bool = False
-    chunk: int = CHUNK
+    chunk_rows: int = CHUNK
     licence: str = "MIT"
     exact: bool = False
 
@@ -67,39 +67,25 @@ class Heuristic:
         return None
 
     def solve(self, problem: Problem, x: Any, *, seconds: float, seed: int = 0) -> Tensor:
-        refuse_problem(self.name, self.problems, problem)
-        return padded(over_rows(self.method, problem, x, seconds, seed, self.chunk))
-
-
-def refuse_problem(name: str, problems: frozenset[str], problem: Problem) -> None:
-    if problem.name not in problems:
-        raise InputError(f"{name} does not solve {problem.name}; it solves {', '.join(sorted(problems))}")
+        refuse_problem(self, problem)
+        return tours_of(over_rows(self.method, problem, x, seconds, seed, self.chunk_rows))
 
 
 def over_rows(
-    method: Method, problem: Problem, x: Any, seconds: float, seed: int, chunk: int = CHUNK
+    method: Method, problem: Problem, x: Any, seconds: float, seed: int, chunk_rows: int = CHUNK
 ) -> list[np.ndarray]:
     """The method's tours for all rows of x, in order, computed in as many threads as there are workers."""
     batch, nodes = x.xy.shape[:2]
-    chunk = max(1, min(chunk, CELLS // nodes**2))
+    chunk_rows = max(1, min(chunk_rows, CELLS // nodes**2))
 
     def part(first: int) -> Iterable[np.ndarray]:
-        return method(Task(problem, take(x, slice(first, first + chunk)), first, seconds, seed))
+        return method(Chunk(problem, take(x, slice(first, first + chunk_rows)), first, seconds, seed))
 
-    firsts = range(0, batch, chunk)
+    firsts = range(0, batch, chunk_rows)
     if len(firsts) <= 1:
         return [tour for first in firsts for tour in part(first)]
     with ThreadPoolExecutor(worker_count()) as pool:
         return [tour for tours in pool.map(part, firsts) for tour in tours]
-
-
-def padded(tours: Sequence[np.ndarray]) -> Tensor:
-    """Tours of any length as one tensor [B, 1, T], depot visits at the end filling up (at least one step)."""
-    steps = max((len(tour) for tour in tours), default=1)
-    out = np.zeros((len(tours), 1, max(steps, 1)), dtype=np.int64)
-    for row, tour in enumerate(tours):
-        out[row, 0, : len(tour)] = tour
-    return torch.from_numpy(out)
 
 
 def until(seconds: float, slices: int | None, advance: Callable[[], None]) -> None:

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 from numba import njit
 
-from routelearn.solvers.own.common import Heuristic, Task
+from routelearn.solvers.own.common import Chunk, Heuristic
 
 NEAREST, FARTHEST, RANDOM = 0, 1, 2
 
@@ -71,8 +71,8 @@ def insertion(d: np.ndarray, rule: int) -> np.ndarray:
     return tours
 
 
-def _method(rule: int, task: Task) -> np.ndarray:
-    return insertion(task.distances(), rule)
+def _method(rule: int, chunk: Chunk) -> np.ndarray:
+    return insertion(chunk.distances(), rule)
 
 
 SOLVERS = tuple(

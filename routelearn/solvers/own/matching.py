@@ -8,6 +8,10 @@ made, again and again: a tree takes in a FREE blossom and its mate, two PLUS blo
 blossom, two of different trees give an augmenting path, or a MINUS blossom whose z reached 0 is opened.
 
 Every vertex remembers its nearest PLUS vertex in another blossom, which keeps a phase near O(k^2).
+
+Why not a library: the matching of one TSP100 (43 odd nodes) takes 0.06 ms here and 37 ms by networkx's
+`min_weight_matching`, which is plain Python, so the 10,000 of the paper's table would take six minutes instead of
+one second. scipy matches bipartite graphs only.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from routelearn.solvers.own.common import Heuristic, Task
+from routelearn.solvers.own.common import Chunk, Heuristic
 
 
 @njit(cache=True, nogil=True)
@@ -27,8 +27,8 @@ def nearest_neighbour(d: np.ndarray) -> np.ndarray:
     return tours
 
 
-def _method(task: Task) -> np.ndarray:
-    return nearest_neighbour(task.distances())
+def _method(chunk: Chunk) -> np.ndarray:
+    return nearest_neighbour(chunk.distances())
 
 
 SOLVERS = (Heuristic("nearest-neighbour", frozenset({"tsp"}), _method),)

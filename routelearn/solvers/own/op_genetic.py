@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 from numba import njit
 
-from routelearn.solvers.own.common import Heuristic, Task, below, uniform, until
+from routelearn.solvers.own.common import Chunk, Heuristic, below, uniform, until
 from routelearn.solvers.own.selective import (
     OP_PROBLEMS,
     ROUNDING,
@@ -222,12 +222,13 @@ def genetic(
     return routes[best, 1 : counts[best]]
 
 
-def _method(task: Task) -> list[np.ndarray]:
-    d, streams = task.distances(), task.streams()
-    prize, limit = task.x.prize.numpy().astype(np.float64), task.x.max_length.numpy().astype(np.float64)
+def _method(chunk: Chunk) -> list[np.ndarray]:
+    d, streams = chunk.distances(), chunk.streams()
+    prize, limit = chunk.x.prize.numpy().astype(np.float64), chunk.x.max_length.numpy().astype(np.float64)
     return [
-        genetic(d[b], prize[b], limit[b], seconds=task.seconds, children=None, stream=streams[b]) for b in range(len(d))
+        genetic(d[b], prize[b], limit[b], seconds=chunk.seconds, children=None, stream=streams[b])
+        for b in range(len(d))
     ]
 
 
-SOLVERS = (Heuristic("op-genetic", OP_PROBLEMS, _method, anytime=True, chunk=1),)
+SOLVERS = (Heuristic("op-genetic", OP_PROBLEMS, _method, anytime=True, chunk_rows=1),)

@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 from numba import njit
 
-from routelearn.solvers.own.common import Heuristic, Task, below, uniform, until
+from routelearn.solvers.own.common import Chunk, Heuristic, below, uniform, until
 from routelearn.solvers.own.selective import (
     cheapest,
     closed_length,
@@ -240,13 +240,13 @@ def plan(
     return best[1 : counts[1]]
 
 
-def _method(task: Task) -> list[np.ndarray]:
-    d, streams = task.distances(), task.streams()
-    prize, penalty = task.x.prize.numpy().astype(np.float64), task.x.penalty.numpy().astype(np.float64)
-    required = task.x.min_prize.tolist()
+def _method(chunk: Chunk) -> list[np.ndarray]:
+    d, streams = chunk.distances(), chunk.streams()
+    prize, penalty = chunk.x.prize.numpy().astype(np.float64), chunk.x.penalty.numpy().astype(np.float64)
+    required = chunk.x.min_prize.tolist()
     return [
-        plan(d[b], prize[b], penalty[b], required[b], stream=streams[b], seconds=task.seconds) for b in range(len(d))
+        plan(d[b], prize[b], penalty[b], required[b], stream=streams[b], seconds=chunk.seconds) for b in range(len(d))
     ]
 
 
-SOLVERS = (Heuristic("pctsp-ils", frozenset({"pctsp"}), _method, anytime=True, chunk=1),)
+SOLVERS = (Heuristic("pctsp-ils", frozenset({"pctsp"}), _method, anytime=True, chunk_rows=1),)

@@ -23,9 +23,11 @@ from torch import Tensor
 
 from routelearn.errors import InputError
 from routelearn.problems.base import Problem
-from routelearn.solvers.own.common import Task, over_rows, padded, refuse_problem
-from routelearn.solvers.own.online import Reveal
+from routelearn.solvers.base import refuse_problem
+from routelearn.solvers.own.common import Chunk, over_rows
 from routelearn.solvers.own.pctsp_ils import plan
+from routelearn.solvers.reveal import Reveal
+from routelearn.solvers.tasks import tours_of
 
 KICKS = 10  # of one planning, for every node that may be planned
 
@@ -56,28 +58,30 @@ class Reoptimise:
 
     def solve(self, problem: Problem, x: Any, *, seconds: float, seed: int = 0) -> Tensor:
         """Only for instances that carry their real prizes, which are then revealed one visit at a time."""
-        refuse_problem(self.name, self.problems, problem)
+        refuse_problem(self, problem)
         if x.real_prize is None:
             raise InputError(
                 f"{self.name} decides while real prizes are revealed and the instances hold none; "
-                "use routelearn.solvers.own.online.run, or solve_online with a Reveal"
+                "use routelearn.solvers.reveal.run, or solve_online with a Reveal"
             )
         return self.solve_online(problem, x.public(), Reveal(x), seconds=seconds, seed=seed)
 
     def solve_online(self, problem: Problem, x: Any, reveal: Reveal, *, seconds: float, seed: int = 0) -> Tensor:
         """Tours [B, 1, T]; `seconds` are for all plans of an instance together."""
-        refuse_problem(self.name, self.problems, problem)
+        refuse_problem(self, problem)
 
-        def travel(task: Task) -> list[np.ndarray]:
-            d, streams = task.distances(), task.streams()
-            prize, penalty = task.x.prize.numpy().astype(np.float64), task.x.penalty.numpy().astype(np.float64)
-            required = task.x.min_prize.tolist()
+        def travel(chunk: Chunk) -> list[np.ndarray]:
+            d, streams = chunk.distances(), chunk.streams()
+            prize, penalty = chunk.x.prize.numpy().astype(np.float64), chunk.x.penalty.numpy().astype(np.float64)
+            required = chunk.x.min_prize.tolist()
             return [
-                self._travel(d[b], prize[b], penalty[b], required[b], reveal, task.first + b, task.seconds, streams[b])
+                self._travel(
+                    d[b], prize[b], penalty[b], required[b], reveal, chunk.first + b, chunk.seconds, streams[b]
+                )
                 for b in range(len(d))
             ]
 
-        return padded(over_rows(travel, problem, x, seconds, seed, chunk=1))
+        return tours_of(over_rows(travel, problem, x, seconds, seed, chunk_rows=1))
 
     def _travel(
         self, d: np.ndarray, prize: np.ndarray, penalty: np.ndarray, min_prize: float, reveal: Reveal, row: int,

@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 from numba import njit
 
-from routelearn.solvers.own.common import Heuristic, Task, is_symmetric, uniform, until
+from routelearn.solvers.own.common import Chunk, Heuristic, is_symmetric, uniform, until
 from routelearn.solvers.own.vehicles import VEHICLE_PROBLEMS, route_length, serve
 
 RUNS = 100  # of the randomised form
@@ -119,11 +119,11 @@ def _runs(
 
 
 def _vehicle_savings(
-    runs: int, task: Task, demand: np.ndarray, capacity: np.ndarray, served: np.ndarray
+    runs: int, chunk: Chunk, demand: np.ndarray, capacity: np.ndarray, served: np.ndarray
 ) -> list[np.ndarray]:
-    d = task.distances()
+    d = chunk.distances()
     batch, nodes, _ = d.shape
-    streams, steps = task.streams(), np.zeros(batch, np.int64)
+    streams, steps = chunk.streams(), np.zeros(batch, np.int64)
     best, length = np.zeros((batch, 2 * nodes), np.int64), np.full(batch, np.inf)
 
     def go(plain: bool, count: int) -> None:
@@ -132,7 +132,7 @@ def _vehicle_savings(
     go(True, 1)
     if runs > 1:
         size = max(1, SLICE // nodes)
-        until(task.seconds * batch, -(-(runs - 1) // size), partial(go, False, size))
+        until(chunk.seconds * batch, -(-(runs - 1) // size), partial(go, False, size))
     return [best[b, : steps[b]] for b in range(batch)]
 
 
@@ -148,17 +148,17 @@ def tsp_savings(d: np.ndarray) -> np.ndarray:
     return tours
 
 
-def _tsp_method(task: Task) -> np.ndarray:
-    return tsp_savings(task.distances())
+def _tsp_method(chunk: Chunk) -> np.ndarray:
+    return tsp_savings(chunk.distances())
 
 
-def _method(runs: int, task: Task) -> list[np.ndarray]:
-    return serve(task, partial(_vehicle_savings, runs))
+def _method(runs: int, chunk: Chunk) -> list[np.ndarray]:
+    return serve(chunk, partial(_vehicle_savings, runs))
 
 
 TSP_SOLVERS = (Heuristic("tsp-savings", frozenset({"tsp"}), _tsp_method),)
 VEHICLE_SOLVERS = (
     Heuristic("savings", VEHICLE_PROBLEMS, partial(_method, 1)),
-    Heuristic("random-savings", VEHICLE_PROBLEMS, partial(_method, RUNS), chunk=4),
+    Heuristic("random-savings", VEHICLE_PROBLEMS, partial(_method, RUNS), chunk_rows=4),
 )
 SOLVERS = (*TSP_SOLVERS, *VEHICLE_SOLVERS)

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 from numba import njit
 
-from routelearn.solvers.own.common import Heuristic, Task, below
+from routelearn.solvers.own.common import Chunk, Heuristic, below
 from routelearn.solvers.own.vehicles import VEHICLE_PROBLEMS, route_length, serve
 
 RUNS = 1280  # as many as the paper samples solutions
@@ -57,15 +57,15 @@ def _best_sweep(
     return best[:best_steps]
 
 
-def _sweeps(runs: int, task: Task, demand: np.ndarray, capacity: np.ndarray, served: np.ndarray) -> list[np.ndarray]:
-    xy, d, streams = task.x.xy.numpy().astype(np.float64), task.distances(), task.streams()
+def _sweeps(runs: int, chunk: Chunk, demand: np.ndarray, capacity: np.ndarray, served: np.ndarray) -> list[np.ndarray]:
+    xy, d, streams = chunk.x.xy.numpy().astype(np.float64), chunk.distances(), chunk.streams()
     return [
         _best_sweep(xy[b], d[b], demand[b], capacity[b], served[b], runs, streams[b]) for b in range(len(d))
     ]  # thousands of sweeps take milliseconds, so the clock is not asked
 
 
-def _method(runs: int, task: Task) -> list[np.ndarray]:
-    return serve(task, partial(_sweeps, runs))
+def _method(runs: int, chunk: Chunk) -> list[np.ndarray]:
+    return serve(chunk, partial(_sweeps, runs))
 
 
 SOLVERS = (

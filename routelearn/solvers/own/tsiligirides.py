@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 from numba import njit
 
-from routelearn.solvers.own.common import Heuristic, Task, uniform, until
+from routelearn.solvers.own.common import Chunk, Heuristic, uniform, until
 from routelearn.solvers.own.selective import OP_PROBLEMS, ROUNDING
 
 TOP = 4  # nodes that sampling chooses from
@@ -86,15 +86,15 @@ def _samples(
                 best[b, :count] = tour[:count]
 
 
-def _method(top: int, samples: int, task: Task) -> list[np.ndarray]:
-    d, streams = task.distances(), task.streams()
+def _method(top: int, samples: int, chunk: Chunk) -> list[np.ndarray]:
+    d, streams = chunk.distances(), chunk.streams()
     batch, nodes, _ = d.shape
-    prize = task.x.prize.numpy().astype(np.float64)
-    limit = task.x.max_length.numpy().astype(np.float64) * (1 + ROUNDING)
+    prize = chunk.x.prize.numpy().astype(np.float64)
+    limit = chunk.x.max_length.numpy().astype(np.float64) * (1 + ROUNDING)
     best, steps, most = np.zeros((batch, nodes), np.int64), np.zeros(batch, np.int64), np.zeros(batch)
     size = min(SLICE, samples)
     until(
-        task.seconds * batch,
+        chunk.seconds * batch,
         -(-samples // size),
         partial(_samples, d, prize, limit, top, size, streams, best, steps, most),
     )
@@ -103,5 +103,5 @@ def _method(top: int, samples: int, task: Task) -> list[np.ndarray]:
 
 SOLVERS = (
     Heuristic("tsiligirides", OP_PROBLEMS, partial(_method, 1, 1)),
-    Heuristic("tsiligirides-sampling", OP_PROBLEMS, partial(_method, TOP, SAMPLES), chunk=4),
+    Heuristic("tsiligirides-sampling", OP_PROBLEMS, partial(_method, TOP, SAMPLES), chunk_rows=4),
 )

@@ -14,7 +14,7 @@ from numba import njit
 from torch import Tensor
 
 from routelearn.solvers.own import christofides, insertion, neighbour, savings, sweep
-from routelearn.solvers.own.common import Heuristic, Task
+from routelearn.solvers.own.common import Chunk, Heuristic
 
 GAIN = 1e-9  # share of the legs replaced: a smaller gain is rounding, and could go round in circles
 LONGEST = 3  # nodes that Or-opt moves at once
@@ -120,16 +120,16 @@ def shorten_routes(d: np.ndarray, tour: np.ndarray) -> None:
             count = 1
 
 
-def _tour_method(construct: Heuristic, task: Task) -> np.ndarray:
-    tours = np.stack(list(construct.method(task)))
-    _shorten_all(task.distances(), tours)
+def _tour_method(construct: Heuristic, chunk: Chunk) -> np.ndarray:
+    tours = np.stack(list(construct.method(chunk)))
+    _shorten_all(chunk.distances(), tours)
     return tours
 
 
-def _vehicle_method(construct: Heuristic, task: Task) -> list[np.ndarray]:
+def _vehicle_method(construct: Heuristic, chunk: Chunk) -> list[np.ndarray]:
     """Constructions never split what fits a vehicle, so the order within a route changes no delivery."""
-    tours = [np.array(tour, np.int64) for tour in construct.method(task)]
-    for d, tour in zip(task.distances(), tours, strict=True):
+    tours = [np.array(tour, np.int64) for tour in construct.method(chunk)]
+    for d, tour in zip(chunk.distances(), tours, strict=True):
         shorten_routes(d, tour)
     return tours
 

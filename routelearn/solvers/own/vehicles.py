@@ -7,28 +7,28 @@ from collections.abc import Callable
 import numpy as np
 from numba import njit
 
-from routelearn.solvers.own.common import Task
+from routelearn.solvers.own.common import Chunk
 
 VEHICLE_PROBLEMS = frozenset({"cvrp", "sdvrp"})
 # d [b, N, N], demand [b, N] within the capacity [b], served [b, N] (who needs a visit) -> a tour for every row
-Routing = Callable[[Task, np.ndarray, np.ndarray, np.ndarray], list[np.ndarray]]
+Routing = Callable[[Chunk, np.ndarray, np.ndarray, np.ndarray], list[np.ndarray]]
 
 
-def serve(task: Task, routing: Routing) -> list[np.ndarray]:
+def serve(chunk: Chunk, routing: Routing) -> list[np.ndarray]:
     """Tours by a method for the CVRP, for the CVRP and the SDVRP.
 
     A tour of the CVRP is one of the SDVRP where no demand exceeds the capacity. Where one does, full loads go
     to that customer directly until what is left fits a vehicle. The SDVRP also leaves out who demands nothing.
     """
-    demand = task.x.demand.numpy().astype(np.int64)
-    capacity = task.x.capacity.numpy().astype(np.int64)
+    demand = chunk.x.demand.numpy().astype(np.int64)
+    capacity = chunk.x.capacity.numpy().astype(np.int64)
     served = np.ones(demand.shape, np.bool_)
     served[:, 0] = False
-    if task.problem.name != "sdvrp":
-        return routing(task, demand, capacity, served)
+    if chunk.problem.name != "sdvrp":
+        return routing(chunk, demand, capacity, served)
     loads = np.maximum(demand - 1, 0) // capacity[:, None]
     served &= demand > 0
-    rest = routing(task, demand - loads * capacity[:, None], capacity, served)
+    rest = routing(chunk, demand - loads * capacity[:, None], capacity, served)
     direct = [np.repeat(np.arange(len(row)), row) for row in loads]
     return [np.concatenate((np.stack((to, 0 * to), 1).ravel(), tour)) for to, tour in zip(direct, rest, strict=True)]
 

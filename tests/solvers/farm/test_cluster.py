@@ -1,4 +1,4 @@
-"""The Ray engine: the same answers as on one machine, and nothing lost when a node dies."""
+"""The farm on Ray: the same answers as on one machine, and nothing lost when a node dies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from routelearn.solvers.farm.running import solve_instances
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def test_without_ray_the_engine_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_ray_the_farm_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(InputError, match=r'pip install "routelearn\[cluster\]"'):
         solve_instances(

@@ -1,4 +1,4 @@
-"""First solutions without a policy and without compiled code: what `solve` holds the policy against at 0 seconds.
+"""First solutions without a policy and without compiled code. At 0 seconds `solve` compares them with the policy's.
 
 Farthest insertion (Rosenkrantz, Stearns and Lewis 1977) for one tour, savings (Clarke and Wright 1964) for vehicles,
 cheapest insertion by prize or penalty for routes that leave nodes out, or a whole tour that is cut. The legs may be
@@ -145,7 +145,7 @@ def cut_tour(x: Any) -> list[int] | None:
 
 
 def has_shortcuts(legs: Floats) -> bool:
-    """Whether a way over one of a few nodes is shorter than the direct one: the triangle inequality does not hold."""
+    """Whether the triangle inequality fails: some leg is longer than the way through another node (a few are tried)."""
     some, over = (np.unique(np.linspace(0, len(legs) - 1, count).astype(int)) for count in (8 * SHORTCUTS, SHORTCUTS))
     direct = legs[some] * (1 - 1e-6) - 1e-12
     return any(bool((legs[some, k, None] + legs[None, k] < direct).any()) for k in over)

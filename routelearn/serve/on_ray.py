@@ -20,7 +20,7 @@ from routelearn.serve.limits import Limits
 from routelearn.solvers.farm.cluster import load_ray
 
 NAME = "routelearn"
-MISSING = 'the engine ray needs Ray Serve: pip install "routelearn[cluster]"'
+MISSING = 'Ray Serve is not installed: pip install "routelearn[cluster]"'
 HEADROOM = 64  # requests a replica is handed beyond its own limit, so that it refuses them with limit and value
 
 
@@ -42,7 +42,7 @@ class Scale:
             )
 
     def options(self, limits: Limits, grace: float) -> dict[str, Any]:
-        """The same in the words of a Ray deployment."""
+        """The same settings as options of a Ray deployment."""
         chosen: dict[str, Any] = {
             "ray_actor_options": {"num_cpus": self.replica_cpus},
             "max_ongoing_requests": limits.in_flight + HEADROOM,
@@ -98,7 +98,7 @@ def deployment(
 
 
 class Ended(BaseException):
-    """SIGTERM or Ctrl-C, wherever the command was."""
+    """Raised on SIGTERM or Ctrl-C."""
 
 
 def run(
@@ -127,12 +127,11 @@ def run(
             serve.run(application, name=NAME, route_prefix="/")
         except RuntimeError as error:
             raise InputError(f"Ray Serve could not start the service: {' '.join(str(error).split())[:500]}") from None
-        say(
-            f"routelearn on {f'http://{host}:{port}/ of every node' if not shared else 'the Ray Serve that runs there'}"
-        )
+        where = "the Ray Serve that is already running" if shared else f"http://{host}:{port}/ of every node"
+        say(f"routelearn on {where}")
         threading.Event().wait()
     except Ended:
-        say("ending")
+        say("stopping")
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)  # once is enough

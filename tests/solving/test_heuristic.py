@@ -11,7 +11,7 @@ from routelearn.problems import PROBLEMS, NumpyRng, Problem
 from routelearn.problems.base import distance_matrix
 from routelearn.problems.op import Instance
 from routelearn.solving import solve
-from routelearn.solving.start import by_cutting, construct, has_shortcuts
+from routelearn.solving.heuristic import by_cutting, construct, has_shortcuts
 
 COMPARED = {"tsp": 1.15, "cvrp": 1.12, "sdvrp": 1.12, "op-const": 1.3, "op-unif": 1.3, "op-dist": 1.35, "pctsp": 1.5}
 

@@ -102,7 +102,7 @@ def policy_travels_better(
 
 
 def by_prize_over_way(x: Any, at: int, visited: Tensor) -> int:
-    """The open node with the largest expected prize for its length of way; the nearest if none promises any."""
+    """The unvisited node with the largest expected prize per distance; the nearest if no prize is expected."""
     way = legs_from(x, torch.tensor([[at]]))[0, 0]
     prize = x.prize[0]
     best = (prize / way.clamp(min=1e-12)).masked_fill(visited, -1.0)

@@ -1,4 +1,4 @@
-"""Instances as jobs, answers as tours, and the small instances solved by enumeration."""
+"""Instances as tasks, answers as tours, and the small instances solved by enumeration."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 from routelearn.problems import PROBLEMS, NumpyRng, get
 from routelearn.problems.base import to_single
-from routelearn.solvers.jobs import NOTHING, Answer, by_hand, jobs_of, join, limited_legs, split, tours_of
+from routelearn.solvers.tasks import by_hand, join, limited_legs, split, tasks_of, tours_of
 
 
 @pytest.mark.parametrize("name", sorted(set(PROBLEMS) - {"sdvrp", "spctsp"}))
@@ -20,7 +20,7 @@ def test_enumeration_is_feasible_and_no_random_tour_beats_it(name, n):
     if name == "tsp":
         n += 1
     x = to_single(problem.sample(NumpyRng(n), 6, n))
-    tours = tours_of([by_hand(job) for job in jobs_of(problem, x)])
+    tours = tours_of([by_hand(task).nodes for task in tasks_of(problem, x)])
     problem.check(x, tours)
     customers = range(0 if name == "tsp" else 1, x.xy.shape[1])
     least = n if name in ("tsp", "cvrp") else 0
@@ -40,9 +40,9 @@ def test_enumeration_is_feasible_and_no_random_tour_beats_it(name, n):
 
 
 def test_a_row_without_an_answer_is_minus_one_and_others_are_padded_with_the_depot():
-    tours = tours_of([Answer([3, 1, 0]), NOTHING, Answer([0])])
+    tours = tours_of([[3, 1, 0], None, np.array([0])])
     assert tours.tolist() == [[[3, 1, 0]], [[-1, -1, -1]], [[0, 0, 0]]]
-    assert tours_of([NOTHING]).tolist() == [[[-1]]]
+    assert tours_of([None]).tolist() == [[[-1]]]
 
 
 def test_routes_join_and_split():
@@ -53,26 +53,26 @@ def test_routes_join_and_split():
 
 def test_whole_legs_never_understate_the_length():
     problem = get("op-unif")
-    for job in jobs_of(problem, problem.sample(NumpyRng(3), 20, 15)):
-        legs = limited_legs(job, 1000)
+    for task in tasks_of(problem, problem.sample(NumpyRng(3), 20, 15)):
+        legs = limited_legs(task, 1000)
         tour = np.random.default_rng(0).permutation(16)
         if legs[tour, np.roll(tour, -1)].sum() <= 1000:
-            assert job.legs()[tour, np.roll(tour, -1)].sum() <= job.max_length
+            assert task.legs()[tour, np.roll(tour, -1)].sum() <= task.max_length
         inside = legs <= 1000
-        assert (legs[inside] * job.max_length / 1000 >= job.legs()[inside] - 1e-9).all()
+        assert (legs[inside] * task.max_length / 1000 >= task.legs()[inside] - 1e-9).all()
 
 
 def test_a_leg_that_fits_exactly_stays_within_the_limit():
     problem = get("op-const")
     x = problem.sample(NumpyRng(3), 1, 4)
     x = x._replace(distances=torch.full((1, 5, 5), 0.1, dtype=torch.float64), max_length=torch.tensor([0.5]))
-    assert limited_legs(jobs_of(problem, x)[0], 10**7).sum() == 20 * 2 * 10**6
+    assert limited_legs(tasks_of(problem, x)[0], 10**7).sum() == 20 * 2 * 10**6
 
 
 def test_vehicles_always_suffice_for_a_first_fit_packing():
     problem = get("cvrp")
-    for job in jobs_of(problem, problem.sample(NumpyRng(3), 50, 30)):
+    for task in tasks_of(problem, problem.sample(NumpyRng(3), 50, 30)):
         routes, load = 1, 0
-        for demand in job.demand[1:]:
-            routes, load = (routes + 1, demand) if load + demand > job.capacity else (routes, load + demand)
-        assert routes <= job.vehicles()
+        for demand in task.demand[1:]:
+            routes, load = (routes + 1, demand) if load + demand > task.capacity else (routes, load + demand)
+        assert routes <= task.vehicles()

@@ -1,4 +1,4 @@
-"""One instance as plain numpy arrays, for solvers that take one at a time, and their answers as tours again."""
+"""Tasks: one instance each as plain numpy arrays, for solvers that take one at a time. Their answers as tours again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from routelearn.errors import InputError
 
-if TYPE_CHECKING:  # workers read this file too, and start ten times faster without tensors
+if TYPE_CHECKING:  # solver workers read this file too, and start ten times faster without tensors
     from torch import Tensor
 
     from routelearn.problems.base import Problem
@@ -33,7 +33,7 @@ NOTHING = Answer(None)
 
 
 @dataclass(frozen=True)
-class Job:
+class Task:
     """One instance. Small to send: a solver derives the matrix of legs where it runs."""
 
     family: str  # "tsp", "cvrp", "op" or "pctsp": the three OPs differ in their generators only
@@ -72,8 +72,8 @@ class Job:
         return min(self.nodes - 1, 2 * -(-int(self.demand.sum()) // self.capacity) + 1)
 
 
-def jobs_of(problem: Problem, x: Any) -> list[Job]:
-    """B instances (tensors on the CPU) as B jobs."""
+def tasks_of(problem: Problem, x: Any) -> list[Task]:
+    """B instances (tensors on the CPU) as B tasks."""
 
     def column(name: str) -> Any:
         values = getattr(x, name, None)
@@ -86,7 +86,7 @@ def jobs_of(problem: Problem, x: Any) -> list[Job]:
     names = ("xy", "distances", "demand", "capacity", "prize", "penalty", "max_length", "min_prize")
     rows = zip(*(column(name) for name in names), strict=False)
     return [
-        Job(
+        Task(
             family,
             double(xy),
             double(distances),
@@ -101,22 +101,19 @@ def jobs_of(problem: Problem, x: Any) -> list[Job]:
     ]
 
 
-def tours_of(answers: Sequence[Answer]) -> Tensor:
-    """[B, 1, T] from B answers: padded with the depot; a row without an answer is all -1."""
+def tours_of(rows: Sequence[Sequence[int] | np.ndarray | None]) -> Tensor:
+    """[B, 1, T] from B tours of any length: padded with the depot, at least one step; without a tour, a row of -1."""
     import torch
 
-    steps = max((len(answer.nodes) for answer in answers if answer.nodes is not None), default=1)
-    tours = torch.zeros((len(answers), 1, max(1, steps)), dtype=torch.long)
-    for row, answer in enumerate(answers):
-        if answer.nodes is None:
-            tours[row] = -1
-        else:
-            tours[row, 0, : len(answer.nodes)] = torch.as_tensor(answer.nodes, dtype=torch.long)
-    return tours
+    steps = max((len(row) for row in rows if row is not None), default=1)
+    tours = np.zeros((len(rows), 1, max(1, steps)), dtype=np.int64)
+    for tour, row in zip(tours[:, 0], rows, strict=True):
+        tour[: None if row is None else len(row)] = -1 if row is None else row
+    return torch.from_numpy(tours)
 
 
-def require_symmetric(job: Job, solver: str) -> None:
-    if not job.symmetric():
+def require_symmetric(task: Task, solver: str) -> None:
+    if not task.symmetric():
         raise InputError(f"{solver}: the distance matrix is not symmetric; use pyvrp, ortools or scip")
 
 
@@ -148,20 +145,20 @@ def unit_scale(values: np.ndarray, largest: float) -> float:
     return largest / top if top > 0 else 1.0
 
 
-def limited_legs(job: Job, limit: int) -> np.ndarray:
+def limited_legs(task: Task, limit: int) -> np.ndarray:
     """OP: legs [N, N] rounded up, scaled so that max_length is `limit`: a tour within it keeps the floats' limit.
 
     Legs beyond the limit are cut to limit + 1, so the integers stay small.
     """
-    legs = np.ceil(job.legs() * (limit / job.max_length) * (1 - 1e-12))  # a leg that fits exactly stays so
+    legs = np.ceil(task.legs() * (limit / task.max_length) * (1 - 1e-12))  # a leg that fits exactly stays so
     return np.minimum(legs, limit + 1).astype(np.int64)
 
 
-def whole_prizes(job: Job, scale: int = 10**7) -> tuple[np.ndarray, int]:
+def whole_prizes(task: Task, scale: int = 10**7) -> tuple[np.ndarray, int]:
     """PCTSP: prizes [N] and the minimum as integers, such that enough of the ones is enough of the others."""
-    assert job.prize is not None
-    factor = scale / (max(job.min_prize, float(job.prize.max())) or 1.0)
-    return np.floor(job.prize * factor).astype(np.int64), int(job.min_prize * factor * (1 - ROUNDING))
+    assert task.prize is not None
+    factor = scale / (max(task.min_prize, float(task.prize.max())) or 1.0)
+    return np.floor(task.prize * factor).astype(np.int64), int(task.min_prize * factor * (1 - ROUNDING))
 
 
 # --------------------------------------------------------------------------------------- small instances
@@ -183,44 +180,44 @@ def best_order(legs: np.ndarray) -> list[int]:
     return orders[legs[orders, np.roll(orders, -1, 1)].sum(1).argmin()].tolist()
 
 
-def _candidates(job: Job) -> Iterator[list[int]]:
+def _candidates(task: Task) -> Iterator[list[int]]:
     """Every tour there is, in the problem's encoding."""
-    customers = range(1, job.nodes)
-    if job.family == "cvrp":
+    customers = range(1, task.nodes)
+    if task.family == "cvrp":
         for order in itertools.permutations(customers):
             for returns in itertools.product((False, True), repeat=len(order) - 1):
                 cuts = [0, *(i + 1 for i, back in enumerate(returns) if back), len(order)]
                 yield join([order[a:b] for a, b in itertools.pairwise(cuts)])
         return
-    for count in range(job.nodes):
+    for count in range(task.nodes):
         for chosen in itertools.permutations(customers, count):
             yield [*chosen, 0]
 
 
-def feasible_cost(job: Job, legs: np.ndarray, tour: list[int]) -> float | None:
+def feasible_cost(task: Task, legs: np.ndarray, tour: list[int]) -> float | None:
     total = length(legs, [0, *tour])
     visited = [node for node in tour if node]
-    if job.family == "cvrp":
-        assert job.demand is not None
-        return None if any(job.demand[route].sum() > job.capacity for route in split(tour)) else total
-    assert job.prize is not None
-    if job.family == "op":
-        return None if total > job.max_length * (1 + ROUNDING) else -float(job.prize[visited].sum())
-    assert job.penalty is not None
-    enough = float(job.prize[visited].sum()) >= job.min_prize * (1 - ROUNDING)
-    if not enough and len(visited) < job.nodes - 1:
+    if task.family == "cvrp":
+        assert task.demand is not None
+        return None if any(task.demand[route].sum() > task.capacity for route in split(tour)) else total
+    assert task.prize is not None
+    if task.family == "op":
+        return None if total > task.max_length * (1 + ROUNDING) else -float(task.prize[visited].sum())
+    assert task.penalty is not None
+    enough = float(task.prize[visited].sum()) >= task.min_prize * (1 - ROUNDING)
+    if not enough and len(visited) < task.nodes - 1:
         return None
-    return total + float(job.penalty.sum() - job.penalty[visited].sum())
+    return total + float(task.penalty.sum() - task.penalty[visited].sum())
 
 
-def by_hand(job: Job) -> Answer:
+def by_hand(task: Task) -> Answer:
     """The optimum of an instance of at most BY_HAND nodes, by enumeration."""
-    legs = job.legs()
-    if job.family == "tsp":
+    legs = task.legs()
+    if task.family == "tsp":
         return Answer(best_order(legs), True)
     best, cost = None, np.inf
-    for tour in _candidates(job):
-        found = feasible_cost(job, legs, tour)
+    for tour in _candidates(task):
+        found = feasible_cost(task, legs, tour)
         if found is not None and found < cost:
             best, cost = tour, found
     return Answer(best, True)

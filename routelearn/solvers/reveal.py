@@ -26,9 +26,11 @@ class Reveal:
     def visit(self, row: int, node: int) -> float:
         """What the visit of instance `row` to a customer brings. A node cannot be visited twice."""
         if not 0 < node < self._earned.shape[1]:
-            raise InputError(f"instance {row}: node {node} is no customer; they are 1 to {self._earned.shape[1] - 1}")
+            raise InputError(
+                f"instance {row}: node {node} is not a customer; customers are 1 to {self._earned.shape[1] - 1}"
+            )
         if node in self.visits[row]:
-            raise InputError(f"instance {row}: node {node} is visited a second time")
+            raise InputError(f"instance {row}: node {node} is visited twice")
         self.visits[row].append(node)
         return float(self._earned[row, node])
 

@@ -32,7 +32,7 @@ class Fake:
     licence: str = "MIT"
     anytime: bool = False
     exact: bool = False
-    chunk: int = 1
+    chunk_rows: int = 1
     broken: tuple[float, ...] = ()
     silent: tuple[float, ...] = ()
     stop_after: int | None = None
@@ -71,10 +71,10 @@ def test_costs_are_the_referee_s_in_double_precision() -> None:
     assert result.instance_seconds.shape == (5,)
 
 
-@pytest.mark.parametrize("chunk", [1, 3])
-def test_a_broken_tour_and_a_missing_one_are_counted_and_have_no_cost(chunk: int) -> None:
+@pytest.mark.parametrize("chunk_rows", [1, 3])
+def test_a_broken_tour_and_a_missing_one_are_counted_and_have_no_cost(chunk_rows: int) -> None:
     x = instances("tsp", 7)
-    solver = Fake(chunk=chunk, broken=marks(x, 2), silent=marks(x, 4))
+    solver = Fake(chunk_rows=chunk_rows, broken=marks(x, 2), silent=marks(x, 4))
     result = solve_instances(get("tsp"), x, solver, seconds=1)
     assert result.costs.isnan().nonzero()[:, 0].tolist() == [2, 4]
     assert result.infeasible == 2

@@ -182,7 +182,7 @@ BAD = {
     ),
     "no such model": (
         lambda p, x: routelearn.evaluate("nope", x, problem="tsp", device="cpu"),
-        "nope: no such model file, and no shipped model of that name",
+        "nope: no such model file, and no shipped model has that name",
     ),
     "a strategy for a solver": (
         lambda p, x: routelearn.evaluate("nearest-neighbour", x, "augment:8", problem="tsp"),

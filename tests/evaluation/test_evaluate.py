@@ -131,7 +131,7 @@ def test_a_policy_that_ignores_the_mask_is_found_out(monkeypatch):
     problem = get("tsp")
     policy = small_policy(problem)
 
-    def stubborn(cache, carry, last, seen):
+    def stubborn(cache, carry, seen):
         return torch.zeros(seen.feasible.shape).index_fill(-1, torch.tensor([1]), 5.0), carry
 
     monkeypatch.setattr(policy, "step", stubborn)

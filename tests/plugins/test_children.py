@@ -26,7 +26,7 @@ OPTIONS = {"width": 16, "heads": 2, "layers": 1, "hidden": 16}
 LIBRARY = """
 import routelearn
 from routelearn.solvers.adapters.base import Library
-from routelearn.solvers.jobs import Answer
+from routelearn.solvers.tasks import Answer
 
 def prepare():
     pass

@@ -212,6 +212,11 @@ class AttentionPolicy(nn.Module):
             picked = self._picked(cache, seen, chosen)
         return leave_out_given(picked.view(trajectory.actions.shape), trajectory.given)
 
+    def recorded_logits(self, cache: Cache, trajectory: Trajectory) -> Tensor:
+        """Logits [B, S, T, N] of every step of the record, with gradients."""
+        seen = map_seen(lambda field: field.flatten(1, 2), trajectory.seen)
+        return self.logits(cache, seen).view(trajectory.seen.feasible.shape)
+
     def _picked(self, cache: Cache, seen: Seen, chosen: Tensor) -> Tensor:
         """Log-probability [B, Q] of the chosen nodes."""
         logits = self.logits(cache, seen)

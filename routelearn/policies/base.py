@@ -94,6 +94,10 @@ class Policy(Protocol):
         """Log-probability [B, S, T] of every step, all at once, with gradients; 0 for steps that were given."""
         ...
 
+    def recorded_logits(self, cache: Any, trajectory: Trajectory) -> Tensor:
+        """Logits [B, S, T, N] of every step, all at once, with gradients; -inf where not feasible."""
+        ...
+
 
 def likeliest(logits: Tensor) -> Tensor:
     return logits.argmax(-1)
@@ -121,6 +125,18 @@ def choose_by_logits(
         nodes = torch.where(forced < 0, nodes, forced)
     log_prob = logits.gather(-1, nodes[..., None])[..., 0] - logits.logsumexp(-1)
     return Choice(nodes, log_prob if forced is None else torch.where(forced < 0, log_prob, 0.0), carry)
+
+
+def picked(logits: Tensor, actions: Tensor) -> Tensor:
+    """Log-probability of the chosen nodes, from logits [..., N] and actions [...]."""
+    return logits.gather(-1, actions[..., None])[..., 0] - logits.logsumexp(-1)
+
+
+def entropies(logits: Tensor) -> Tensor:
+    """Entropy [...] of the next node, from logits [..., N]; exactly 0 where one node alone is feasible."""
+    # 0 log 0 would be nan, and its gradient too: infeasible nodes are masked before the product.
+    log_prob = logits.log_softmax(-1).masked_fill(logits == -torch.inf, 0.0)
+    return -(log_prob.exp() * log_prob).sum(-1)
 
 
 def leave_out_given(log_prob: Tensor, given: Tensor | None) -> Tensor:

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from routelearn.errors import InputError
-from routelearn.policies.base import Choice, Seen, Shape, Trajectory, choose_by_logits, leave_out_given
+from routelearn.policies.base import Choice, Seen, Shape, Trajectory, choose_by_logits, leave_out_given, picked
 from routelearn.policies.layers import initialise
 
 
@@ -82,7 +82,11 @@ class PointerPolicy(nn.Module):
         return choose_by_logits(self, cache, carry, last, seen, temperature, forced)
 
     def score(self, cache: Cache, trajectory: Trajectory) -> Tensor:
-        """The decoder reads only the chosen nodes, so one LSTM pass over the record scores every step."""
+        log_prob = picked(self.recorded_logits(cache, trajectory), trajectory.actions)
+        return leave_out_given(log_prob, trajectory.given)
+
+    def recorded_logits(self, cache: Cache, trajectory: Trajectory) -> Tensor:
+        """The decoder reads only the chosen nodes, so one LSTM pass over the record gives every step's logits."""
         batch, solutions, steps = trajectory.actions.shape
         last = F.pad(trajectory.actions[:, :, :-1], (1, 0), value=-1)
         read = self._inputs(cache, last.flatten(1)).view(batch * solutions, steps, self.width)
@@ -90,8 +94,7 @@ class PointerPolicy(nn.Module):
         output, _ = self.decoder(read, state)
         queries = output.reshape(batch, solutions * steps, self.width)
         logits = self._point(cache, queries, trajectory.seen.feasible.flatten(1, 2))
-        picked = logits.gather(-1, trajectory.actions.flatten(1, 2)[..., None])[..., 0] - logits.logsumexp(-1)
-        return leave_out_given(picked.view(trajectory.actions.shape), trajectory.given)
+        return logits.view(trajectory.seen.feasible.shape)
 
     def _inputs(self, cache: Cache, last: Tensor) -> Tensor:
         """What the decoder LSTM reads after `last` [B, Q]: that node's embedding, or the learned start."""

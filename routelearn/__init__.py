@@ -14,6 +14,8 @@ _EXPORTS = {
     "check_problem": "routelearn.problems.contract.checking",
     "ContractError": "routelearn.problems.contract.checking",
     "PROBLEMS": "routelearn.problems",
+    "train": "routelearn.training.train",
+    "TrainingResult": "routelearn.training.result",
     "load_model": "routelearn.models",
     "InputError": "routelearn.errors",
     "Infeasible": "routelearn.errors",

@@ -47,7 +47,7 @@ def test_a_run_is_read_from_its_metrics(tmp_path: Path) -> None:
     assert large.cost[0] == pytest.approx(5.5)
 
 
-@pytest.mark.parametrize(("along", "last"), [("epochs", 4), ("instances", 2048), ("time", 2.0)])
+@pytest.mark.parametrize(("along", "last"), [("epochs", 4), ("instances", 2048), ("time", 2.0), (None, 4)])
 def test_curves_are_drawn_along_the_axis_asked_for(tmp_path: Path, along: str, last: float) -> None:
     curves = [*read_run(write_run(tmp_path / "a"), "AM"), *read_run(write_run(tmp_path / "b"), "AM")]
     (axes,) = learning_curves(curves, along=along).axes

@@ -1,17 +1,31 @@
-"""Baselines: what REINFORCE measures a solution's cost against."""
+"""Baselines by name: what REINFORCE measures a solution's cost against."""
 
-from routelearn.training.baselines.base import Baseline
+from routelearn.registry import Registry
+from routelearn.training.baselines.base import Baseline, RunParts
 from routelearn.training.baselines.critic import CriticBaseline
 from routelearn.training.baselines.exponential import ExponentialBaseline
 from routelearn.training.baselines.none import NoBaseline
 from routelearn.training.baselines.rollout import RolloutBaseline
 from routelearn.training.baselines.shared import SharedBaseline
 
+BASELINES: Registry[type[Baseline]] = Registry(
+    "baseline",
+    {
+        "none": NoBaseline,
+        "exponential": ExponentialBaseline,
+        "critic": CriticBaseline,
+        "rollout": RolloutBaseline,
+        "shared": SharedBaseline,
+    },
+)
+
 __all__ = [
+    "BASELINES",
     "Baseline",
     "CriticBaseline",
     "ExponentialBaseline",
     "NoBaseline",
     "RolloutBaseline",
+    "RunParts",
     "SharedBaseline",
 ]

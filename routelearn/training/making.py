@@ -32,6 +32,11 @@ def arguments(kind: type, config: TrainConfig) -> dict[str, Any]:
     return {name: values[name] for name in parameters_of(kind) if name in values}
 
 
+def made_from(kind: type, config: TrainConfig) -> dict[str, Any]:
+    """All settings of a class as they will be: its defaults, and what the configuration gives."""
+    return settings_of(kind, set(config.names())) | arguments(kind, config)
+
+
 def made(kind: type, config: TrainConfig, **known: Any) -> Any:
     """An object of this class from the configuration and from what else is known."""
     given = known | arguments(kind, config)

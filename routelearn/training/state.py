@@ -19,7 +19,7 @@ from routelearn.training import checkpoint, distributed
 from routelearn.training.baselines import Baseline, RunParts
 from routelearn.training.config import TrainConfig
 from routelearn.training.losses import Loss
-from routelearn.training.making import arguments, made
+from routelearn.training.making import made, made_from
 from routelearn.training.step import Meter, Step
 from routelearn.training.warm_start import ancestry, start_from
 
@@ -195,10 +195,10 @@ def refuse_other_run(path: Path, theirs: TrainConfig, ours: TrainConfig) -> None
         if getattr(theirs, name) != getattr(ours, name):
             raise InputError(f"{path}: was trained with {name} {getattr(theirs, name)}, not {getattr(ours, name)}")
     for part in ("policy", "loss", "baseline"):
-        now = arguments(ours.class_of(part), ours)
-        for name, value in arguments(theirs.class_of(part), theirs).items():
-            if now.get(name) != value:
-                raise InputError(f"{path}: was trained with {name} {value}, not {now.get(name)}")
+        then, now = (made_from(config.class_of(part), config) for config in (theirs, ours))
+        for name, value in then.items():
+            if now[name] != value:
+                raise InputError(f"{path}: was trained with {name} {value}, not {now[name]}")
 
 
 def restore_optimiser(optimiser: torch.optim.Optimizer, saved: dict[str, Any]) -> None:

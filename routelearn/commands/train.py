@@ -227,74 +227,45 @@ def usual_value(name: str) -> str:
     return "; ".join(f"{', '.join(of)}: {value}" for value, of in values.items())
 
 
+ARGUMENTS = {
+    "problem": f"Problem id: {', '.join(PROBLEMS)}. [default: tsp]",
+    "sizes": "Numbers of customers (nodes for TSP), such as 50 or 20,50,100. [default: 20]",
+}
+OPTIONS: tuple[tuple[str, Any, Any, str], ...] = (
+    ("recipe", str | None, None, "fast, cpu for a laptop, or paper for exactly the paper's settings. "
+     "[default: fast on a GPU, cpu otherwise]"),
+    ("config", Path | None, None, "Begin with the config.json of a run, not with a recipe."),
+    ("out", Path, Path("runs/latest"), "Folder of the run."),
+    ("resume", bool, False, "Go on with the run in --out as if never stopped; minutes and epochs count on."),
+    ("warm_start", str | None, None, "Start from this model (file or shipped name)."),
+    ("reference", Path | None, None, "Costs (.npz) of the validation set, to report gaps; for several sizes, arrays "
+     "named such as tsp20 and tsp50."),
+    ("device", str, "auto", "cpu, cuda, or auto."),
+    ("backend", str, "auto", "auto, or reference to train without compiled kernels, slower."),
+    ("deterministic", bool, False, "Bitwise repeatable on a GPU, slower."),
+    ("quiet", bool, False, "No live line."),
+    ("setting", list[str], [], "name=value for a plugin's policy, loss or baseline; may be given several times."),
+)  # fmt: skip
+
+
 def with_config_flags(fn: Any) -> Any:
     """Give `fn` the signature that typer reads: its own parameters, and one option per configuration field."""
-    own = [
-        inspect.Parameter(
-            "problem", inspect.Parameter.KEYWORD_ONLY, annotation=str | None,
-            default=typer.Argument(None, help=f"Problem id: {', '.join(PROBLEMS)}. [default: tsp]"),
-        ),
-        inspect.Parameter(
-            "sizes", inspect.Parameter.KEYWORD_ONLY, annotation=str | None,
-            default=typer.Argument(
-                None, help="Numbers of customers (nodes for TSP), such as 50 or 20,50,100. [default: 20]"
-            ),
-        ),
-    ]  # fmt: skip
-    options: list[tuple[str, Any, Any]] = [
-        (
-            "recipe",
-            str | None,
-            typer.Option(
-                None,
-                help="fast, cpu for a laptop, or paper for exactly the paper's settings. "
-                "[default: fast on a GPU, cpu otherwise]",
-            ),
-        ),
-        ("config", Path | None, typer.Option(None, help="Begin with the config.json of a run, not with a recipe.")),
-        ("out", Path, typer.Option(Path("runs/latest"), help="Folder of the run.")),
-        (
-            "resume",
-            bool,
-            typer.Option(
-                False, "--resume", help="Go on with the run in --out as if never stopped; minutes and epochs count on."
-            ),
-        ),
-        ("warm_start", str | None, typer.Option(None, help="Start from this model (file or shipped name).")),
-        (
-            "reference",
-            Path | None,
-            typer.Option(
-                None,
-                help="Costs (.npz) of the validation set, to report gaps; "
-                "for several sizes, arrays named such as tsp20 and tsp50.",
-            ),
-        ),
-        ("device", str, typer.Option("auto", help="cpu, cuda, or auto.")),
-        (
-            "backend",
-            str,
-            typer.Option("auto", help="auto, or reference to train without compiled kernels, slower."),
-        ),
-        ("deterministic", bool, typer.Option(False, "--deterministic", help="Bitwise repeatable on a GPU, slower.")),
-        ("quiet", bool, typer.Option(False, "--quiet", help="No live line.")),
-        (
-            "setting",
-            list[str],
-            typer.Option([], help="name=value of a plugin's policy, loss or baseline; may be given several times."),
-        ),
+    flags: list[tuple[str, Any, Any]] = [
+        (name, str | None, typer.Argument(None, help=text)) for name, text in ARGUMENTS.items()
     ]
+    for name, kind, default, text in OPTIONS:
+        names = (f"--{name}",) if kind is bool else ()  # and no --no-resume
+        flags.append((name, kind, typer.Option(default, *names, help=text)))
     for field in TrainConfig.fields():
-        if field.name in OWN:
-            continue
-        kind = {"int": int, "float": float, "bool": bool, "str": str}.get(str(field.type), str)
-        choices = field.metadata["choices"]
-        text = field.metadata["help"] + (f" ({', '.join(choices)})" if choices else "")
-        text = f"{text[0].upper()}{text[1:]}. [{usual_value(field.name)}]"
-        options.append((field.name, kind | None, typer.Option(None, help=text)))
-    parameters = own + [
+        if field.name not in OWN:
+            kind = {"int": int, "float": float, "bool": bool, "str": str}.get(str(field.type), str)
+            choices = field.metadata["choices"]
+            text = field.metadata["help"] + (f" ({', '.join(choices)})" if choices else "")
+            text = f"{text[0].upper()}{text[1:]}. [{usual_value(field.name)}]"
+            flags.append((field.name, kind | None, typer.Option(None, help=text)))
+    parameters = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
-        for name, kind, default in options
+        for name, kind, default in flags
     ]
 
     def command(**values: Any) -> None:

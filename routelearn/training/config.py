@@ -16,7 +16,7 @@ from routelearn.policies.layers import NORMS
 from routelearn.registry import Registry
 from routelearn.training.baselines import BASELINES
 from routelearn.training.losses import LOSSES
-from routelearn.training.making import arguments, settings_of
+from routelearn.training.making import PARTS, arguments, settings_of
 
 SCHEDULES = ("constant", "decay", "linear", "cosine")
 PRECISIONS = ("auto", "float32", "bfloat16")
@@ -46,18 +46,16 @@ def fits(value: Any, default: Any) -> bool:
     return type(value) is type(default)
 
 
-def named(part: str, thing: Any) -> dict[str, Any]:
-    """Fields of a configuration for a problem, policy, loss or baseline: a name, or an object (or class) itself."""
-    if isinstance(thing, str):
-        return {part: thing}
-    registry = REGISTRIES[part]
+def name_of(part: str, thing: Any) -> str:
+    """What a configuration calls a problem, policy, loss or baseline that was given as an object or a class."""
+    registry, kind = REGISTRIES[part], thing if isinstance(thing, type) else type(thing)
     for name, known in registry.items():
-        if thing is known or (part != "problem" and isinstance(known, type) and type(thing) is known):
-            return {part: name} | ({} if thing is known else {"objects": {part: thing}})
-    name = getattr(thing, "name", None) or (thing if isinstance(thing, type) else type(thing)).__name__
-    if name in registry and type(registry[name]) is not type(thing):
+        if known is thing or known is kind:
+            return name
+    name = getattr(thing, "name", None) or kind.__name__
+    if name in registry and type(registry[name]) is not kind:
         raise InputError(f"the {part} name {name!r} belongs to another {part}; give yours a name of its own")
-    return {part: name, "objects": {part: thing}}
+    return name
 
 
 @dataclass(frozen=True)
@@ -113,10 +111,16 @@ class TrainConfig:
     rollback: float = option(0.1, "go back to the best checkpoint when validation is worse by this share")
 
     settings: Mapping[str, Any] = option({}, "settings of a plugin's policy, loss or baseline, by name")
-    # Problem, policy, loss or baseline given as objects rather than by name; files hold their names only.
+    # Problem, policy, loss and baseline may be given as objects or classes: these are here, their names in the fields.
     objects: Mapping[str, Any] = dataclasses.field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        objects = {part: thing for part, thing in self.objects.items() if getattr(self, part) == name_of(part, thing)}
+        for part in PARTS:
+            if hasattr(thing := getattr(self, part), "__dict__"):  # an object or a class
+                object.__setattr__(self, part, name_of(part, thing))
+                objects |= {part: thing}
+        object.__setattr__(self, "objects", objects)
         for field in self.fields():
             value, default = getattr(self, field.name), field.metadata["default"]
             if isinstance(value, list):

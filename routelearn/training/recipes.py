@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from routelearn.errors import InputError
 from routelearn.problems import NumpyRng, Problem
-from routelearn.training.config import TrainConfig, named
+from routelearn.training.config import TrainConfig
 
 
 def paper(problem: str | Problem, n: int, *, decaying: bool = False) -> TrainConfig:
@@ -15,7 +15,7 @@ def paper(problem: str | Problem, n: int, *, decaying: bool = False) -> TrainCon
 
     The vehicle routing problems at n = 100 take 256 instances a batch.
     """
-    config = TrainConfig(**named("problem", problem), sizes=(n,))
+    config = TrainConfig(problem=problem, sizes=(n,))  # type: ignore[arg-type]  # an object, too
     routing = config.chosen("problem")
     if n >= 100 and routing.max_steps(routing.sample(NumpyRng(0), 1, n)) > n + 1:  # several routes
         config = replace(config, batch=(256,))
@@ -25,7 +25,7 @@ def paper(problem: str | Problem, n: int, *, decaying: bool = False) -> TrainCon
 def fast(problem: str | Problem, sizes: tuple[int, ...], *, minutes: float = 10.0) -> TrainConfig:
     """The best quality per GPU minute found so far; docs/training.md has the comparisons behind it."""
     return TrainConfig(
-        **named("problem", problem),
+        problem=problem,  # type: ignore[arg-type]  # an object, too
         sizes=sizes,
         norm="instance",
         baseline="shared",

@@ -20,7 +20,7 @@ from routelearn.problems import Problem
 from routelearn.runtime.compiling import best_device
 from routelearn.training import loop, recipes, saving
 from routelearn.training.baselines import Baseline
-from routelearn.training.config import TrainConfig, named, refuse_unknown
+from routelearn.training.config import PARTS, TrainConfig, name_of, refuse_unknown
 from routelearn.training.log import METRICS
 from routelearn.training.losses import Loss
 from routelearn.training.result import TrainingResult
@@ -131,15 +131,14 @@ def plan(
     if config is not None:
         if recipe is not None:
             raise InputError("--config and --recipe both say what to begin with; leave one out")
-        places = {"problem": problem, "sizes": None if sizes is None else tuple(sizes)}
-        places = {name: value for name, value in places.items() if value is not None}
-        settings = changed(read_config(Path(config), "no such file"), places | changes)
+        places = {name: value for name, value in (("problem", problem), ("sizes", sizes)) if value is not None}
+        settings = dataclasses.replace(read_config(Path(config), "no such file"), **places | changes)
     else:
         recipe = recipe or ("fast" if device.type == "cuda" else "cpu")
         chosen = TrainConfig.problem if problem is None else problem
         settings = recipes.make(recipe, chosen, TrainConfig.sizes if sizes is None else tuple(sizes))
         # Who asks for epochs gets them, and not the recipe's minutes.
-        settings = changed(settings, ({"minutes": 0.0} if "epochs" in changes else {}) | changes)
+        settings = dataclasses.replace(settings, **({"minutes": 0.0} if "epochs" in changes else {}) | changes)
     folder = Path(tempfile.mkdtemp(prefix="routelearn-") if out is None else out)
     if any((folder / name).exists() for name in (saving.CHECKPOINT, saving.CONFIG, METRICS)):
         raise InputError(f"{folder}: holds a run already; go on with --resume, or name another folder")
@@ -157,46 +156,21 @@ def plan(
     return Plan(settings, folder, False, recipe, start, begun)
 
 
-def changed(config: TrainConfig, changes: dict[str, Any]) -> TrainConfig:
-    """The configuration with these fields; problem, policy, loss and baseline may be objects."""
-    fields: dict[str, Any] = {}
-    objects = dict(config.objects)
-    for name, value in changes.items():
-        if name in ("problem", "policy", "loss", "baseline"):
-            found = named(name, value)
-            objects.pop(name, None)
-            objects |= found.pop("objects", {})
-            fields |= found
-        else:
-            fields[name] = value
-    return dataclasses.replace(config, **fields, objects=objects)
-
-
 def saved_config(out: Path, problem: Any, sizes: Sequence[int] | None, changes: dict[str, Any]) -> TrainConfig:
     """The configuration of the run in that folder; problem and sizes, where they are named, must be its own."""
-    path = out / saving.CONFIG
-    parts = {name: value for name, value in changes.items() if name in ("policy", "loss", "baseline")}
-    if problem is not None:
-        parts["problem"] = problem
-    objects = {name: thing for name, thing in parts.items() if not isinstance(thing, str)}
-    found = {name: named(name, thing)[name] for name, thing in objects.items()}
-    values = read_values(path, "no run to resume there")
-    own = {name: thing for name, thing in objects.items() if values.get(name) == found[name]}
-    config = TrainConfig.from_dict(values, own)
-    name = None if problem is None else named("problem", problem)["problem"]
+    parts = {"problem": problem} | changes
+    objects = {part: parts[part] for part in PARTS if hasattr(parts.get(part), "__dict__")}
+    config = read_config(out / saving.CONFIG, "no run to resume there", objects)
+    name = name_of("problem", problem) if "problem" in objects else problem
     if name not in (None, config.problem) or (sizes is not None and tuple(sizes) != config.sizes):
         was = f"{config.problem} {','.join(map(str, config.sizes))}"
         now = f"{name} {','.join(map(str, sizes or ()))}".strip()
         raise InputError(f"{out}: a run on {was}, not on {now}; leave them out to resume it, or name another folder")
-    return changed(config, changes)
+    return dataclasses.replace(config, **changes)
 
 
-def read_config(path: Path, missing: str) -> TrainConfig:
+def read_config(path: Path, missing: str, objects: Mapping[str, Any] | None = None) -> TrainConfig:
     """A configuration as a run saves it."""
-    return TrainConfig.from_dict(read_values(path, missing))
-
-
-def read_values(path: Path, missing: str) -> dict[str, Any]:
     if not path.is_file():
         raise InputError(f"{path}: {missing}")
     try:
@@ -205,7 +179,7 @@ def read_values(path: Path, missing: str) -> dict[str, Any]:
         raise InputError(f"{path}: not a run's configuration ({error})") from error
     if not isinstance(values, dict):
         raise InputError(f"{path}: not a run's configuration (it must be an object)")
-    return values
+    return TrainConfig.from_dict(values, objects)
 
 
 def read_begun_with(out: Path) -> dict[str, Any]:

@@ -154,10 +154,8 @@ class Broken(Loss):
 
 
 def test_a_loss_that_is_not_a_number_ends_the_run_in_one_line(tmp_path):
-    from routelearn.training.config import named
-
     with pytest.raises(InputError, match=r"^loss 'Broken' gave nan in step 3 \(n = 6\)") as caught:
-        run(tiny(**named("loss", Broken())), tmp_path)
+        run(tiny(loss=Broken()), tmp_path)
     assert "\n" not in str(caught.value)
 
 

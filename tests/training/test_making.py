@@ -14,7 +14,7 @@ from routelearn.errors import InputError
 from routelearn.policies.attention import AttentionPolicy
 from routelearn.problems import get
 from routelearn.training.baselines import BASELINES, Baseline, RunParts
-from routelearn.training.config import TrainConfig, named
+from routelearn.training.config import TrainConfig, name_of
 from routelearn.training.losses import LOSSES, PolicyGradient
 from routelearn.training.state import make_baseline, make_loss, make_policy
 
@@ -104,7 +104,7 @@ def test_a_constructor_that_needs_more_is_told_what():
             super().__init__()
 
     with pytest.raises(InputError, match="Needy needs depth; give each a default value"):
-        make_baseline(RunParts(tiny(**named("baseline", Needy)), get("tsp"), None, {}, "float32", CPU, False))
+        make_baseline(RunParts(tiny(baseline=Needy), get("tsp"), None, {}, "float32", CPU, False))
 
 
 @pytest.mark.parametrize(("part", "name"), [("loss", "preference"), ("loss", "mine"), ("baseline", "shared")])
@@ -121,17 +121,20 @@ def test_a_comparison_of_solutions_needs_several(part, name):
 
 
 def test_a_registered_class_is_recorded_by_its_name():
-    assert named("policy", AttentionPolicy) == {"policy": "attention"}
-    assert named("loss", "reinforce") == {"loss": "reinforce"}
-    assert named("problem", get("cvrp")) == {"problem": "cvrp"}
+    assert name_of("policy", AttentionPolicy) == "attention"
+    assert name_of("loss", PolicyGradient()) == "reinforce"
+    assert tiny(problem=get("cvrp")).problem == "cvrp"
 
 
 def test_a_class_or_an_object_stands_for_itself():
-    found = tiny(**named("loss", Scaled))
+    found = tiny(loss=Scaled)
     assert (found.loss, type(make_loss(found))) == ("Scaled", Scaled)
     loss = Scaled(sharpness=7.0)
-    assert make_loss(tiny(**named("loss", loss))) is loss
+    assert make_loss(tiny(loss=loss)) is loss
     assert "objects" not in json.loads(found.to_json())
+    other = replace(found, loss="reinforce")
+    assert (other.loss, other.objects) == ("reinforce", {})
+    assert replace(found, rate=1.0).chosen("loss") is Scaled
 
 
 def test_a_strange_problem_may_not_take_a_known_name():
@@ -139,12 +142,11 @@ def test_a_strange_problem_may_not_take_a_known_name():
         name = "tsp"
 
     with pytest.raises(InputError, match="the problem name 'tsp' belongs to another problem"):
-        named("problem", Other())
+        tiny(problem=Other())
 
 
 def test_a_policy_object_must_be_what_the_settings_describe():
     policy = policies.build("attention", make_policy(TINY).shape, TINY.policy_options())
-    given = named("policy", policy)
-    assert make_policy(tiny(**given)) is policy
+    assert make_policy(tiny(policy=policy)) is policy
     with pytest.raises(InputError, match=r"the policy given was not built with width=32.* layers=2"):
-        make_policy(tiny(layers=2, **given))
+        make_policy(tiny(layers=2, policy=policy))

@@ -18,7 +18,7 @@ from routelearn.policies.base import shape_of
 from routelearn.problems import DeviceRng, get
 from routelearn.problems.tsp import TSP
 from routelearn.training import recipes
-from routelearn.training.losses import PolicyGradient
+from routelearn.training.losses import Loss, PolicyGradient, Scored
 from routelearn.training.train import plan
 
 SHAPE = {"width": 32, "heads": 2, "layers": 1, "hidden": 32}
@@ -110,6 +110,17 @@ def test_a_loss_of_ones_own_is_used():
 
     assert small("tsp", 6, loss=Counted, baseline="shared").model.card["config"]["loss"] == "Counted"
     assert calls == [(8, 2, 6)] * 6
+
+
+def test_the_loss_that_the_documentation_shows_trains():
+    page = (Path(__file__).parents[2] / "docs" / "extend.md").read_text()
+    shown = page.split("```python\n")[1].split("```")[0]
+    names = {"Loss": Loss, "Scored": Scored, "Tensor": torch.Tensor}
+    exec(shown, names)
+    result = small("tsp", 6, loss=names["Leader"], solutions=4, settings={"sharpness": 2.0})
+    assert (result.step, result.skipped) == (6, 0)
+    with pytest.raises(InputError, match="set solutions to 2 or more"):
+        small("tsp", 6, loss=names["Leader"], solutions=1, baseline="none")
 
 
 @pytest.mark.parametrize(

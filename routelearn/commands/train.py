@@ -227,10 +227,6 @@ def usual_value(name: str) -> str:
     return "; ".join(f"{', '.join(of)}: {value}" for value, of in values.items())
 
 
-ARGUMENTS = {
-    "problem": f"Problem id: {', '.join(PROBLEMS)}. [default: tsp]",
-    "sizes": "Numbers of customers (nodes for TSP), such as 50 or 20,50,100. [default: 20]",
-}
 OPTIONS: tuple[tuple[str, Any, Any, str], ...] = (
     ("recipe", str | None, None, "fast, cpu for a laptop, or paper for exactly the paper's settings. "
      "[default: fast on a GPU, cpu otherwise]"),
@@ -250,9 +246,13 @@ OPTIONS: tuple[tuple[str, Any, Any, str], ...] = (
 
 def with_config_flags(fn: Any) -> Any:
     """Give `fn` the signature that typer reads: its own parameters, and one option per configuration field."""
-    flags: list[tuple[str, Any, Any]] = [
-        (name, str | None, typer.Argument(None, help=text)) for name, text in ARGUMENTS.items()
-    ]
+    places = {
+        "problem": f"Problem id: {', '.join(PROBLEMS)}. [default: tsp]",
+        "sizes": "Numbers of customers (nodes for TSP), such as 50 or 20,50,100. [default: 20]",
+    }
+    flags: list[tuple[str, Any, Any]] = []
+    for name, text in places.items():
+        flags.append((name, str | None, typer.Argument(None, help=text)))
     for name, kind, default, text in OPTIONS:
         names = (f"--{name}",) if kind is bool else ()  # and no --no-resume
         flags.append((name, kind, typer.Option(default, *names, help=text)))

@@ -62,5 +62,5 @@ def model_of(
         "validation_cost": cost,
         "config": json.loads(config.to_json()),
     }
-    policy = judge.settled(state.policy, weights)
+    policy = judge.settled(state.policy, weights).eval()
     return model_file.Model(policy, config.problem, config.policy, config.policy_options(), card)

@@ -67,8 +67,8 @@ def train(
     changes |= {name: value for name, value in ({"minutes": minutes} | given).items() if value is not None}
     where = best_device(device)
     planned = plan(
-        problem, sizes if sizes is None or not isinstance(sizes, int) else (sizes,), changes, recipe=recipe,
-        config=config, out=out, resume=resume, warm_start=warm_start, device=where, deterministic=deterministic,
+        problem, (sizes,) if isinstance(sizes, int) else sizes, changes, recipe=recipe, config=config, out=out,
+        resume=resume, warm_start=warm_start, device=where, deterministic=deterministic,
     )  # fmt: skip
     return planned.run(where, reference, backend, report or (lambda row: None))
 

@@ -39,6 +39,7 @@ def test_a_result_holds_model_history_and_folder(tmp_path):
     assert 0 < result.minutes < 5
     stored = model_file.load(tmp_path / "run" / "best.safetensors")
     assert result.model.card == stored.card
+    assert not result.model.policy.training
     for name, weight in stored.policy.state_dict().items():
         assert torch.equal(weight, result.model.policy.state_dict()[name])
 

@@ -27,7 +27,7 @@ from routelearn.problems import NumpyRng, Problem
 from routelearn.problems.base import to_device, to_single
 from routelearn.runtime.compiling import best_device
 from routelearn.training.config import TrainConfig
-from routelearn.training.loop import train
+from routelearn.training.loop import run
 from routelearn.training.validation import settle, validate
 
 
@@ -88,10 +88,10 @@ def main() -> None:
     project = project_low if options.residual == "bfloat16" else Encoder.project
     with (
         mock.patch.object(Encoder, "project", project),
-        mock.patch("routelearn.training.loop.settle"),
-        mock.patch("routelearn.training.loop.validate", watch.validate),
+        mock.patch("routelearn.training.validation.settle"),
+        mock.patch("routelearn.training.validation.validate", watch.validate),
     ):
-        train(config, options.out, device=best_device(), report=watch.report)
+        run(config, options.out, device=best_device(), report=watch.report)
 
 
 if __name__ == "__main__":

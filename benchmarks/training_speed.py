@@ -23,9 +23,10 @@ from routelearn.policies.base import shape_of
 from routelearn.policies.kernels.cpu.shares import keeping_memory
 from routelearn.problems import PROBLEMS, DeviceRng, NumpyRng
 from routelearn.runtime.compiling import Captured, autocast, best_device, resolve_precision
+from routelearn.training.baselines import RunParts
 from routelearn.training.config import TrainConfig
-from routelearn.training.loop import make_baseline, make_optimiser
-from routelearn.training.step import Meter, Update
+from routelearn.training.state import make_baseline, make_loss, make_optimiser
+from routelearn.training.step import Meter, Step
 
 
 def config_for(problem: str, n: int, baseline: str, precision: str) -> TrainConfig:
@@ -95,17 +96,17 @@ def measure(name: str, n: int, baseline: str, device: torch.device, precision: s
     policy = policies.build(config.policy, shape_of(problem), config.policy_options()).to(device)
     steps = rollout_length(problem, config)
     compile = device.type == "cuda"
-    estimate = make_baseline(config, problem, policy, {n: steps}, precision, device, compile).to(device)
+    estimate = make_baseline(RunParts(config, problem, policy, {n: steps}, precision, device, compile)).to(device)
     optimiser = make_optimiser(policy, estimate, 1e-4, device)
     if compile:
         torch.cuda.reset_peak_memory_stats()
     started = time.perf_counter()
-    update = Update(
-        problem, policy, estimate, optimiser, config, size=n, steps=steps, precision=precision, device=device,
-        meter=Meter(device), norm_average=torch.zeros((), device=device), compile=compile,
+    step = Step(
+        problem, policy, estimate, make_loss(config), optimiser, config, size=n, steps=steps, precision=precision,
+        device=device, meter=Meter(device), norm_average=torch.zeros((), device=device), compile=compile,
     )  # fmt: skip
     estimate.phase(0)
-    captured = Captured(update, device)
+    captured = Captured(step, device)
     for _ in range(5 if compile else 1):
         captured()
     if compile:
@@ -128,39 +129,39 @@ def measure(name: str, n: int, baseline: str, device: torch.device, precision: s
         "setup_seconds": ready,
     }
     if stages:
-        result["stages"] = time_stages(update, device, precision, seconds / 3)
+        result["stages"] = time_stages(step, device, precision, seconds / 3)
     return result
 
 
-def time_stages(update: Update, device: torch.device, precision: str, seconds: float) -> dict[str, float]:
+def time_stages(step: Step, device: torch.device, precision: str, seconds: float) -> dict[str, float]:
     """Milliseconds of each part, each captured and timed on its own."""
-    problem, policy, config = update.problem, update.policy, update.config
+    problem, policy, config = step.problem, step.policy, step.config
     rng = DeviceRng(device)
-    x = problem.sample(rng, update.batch, update.size)
+    x = problem.sample(rng, step.batch, step.size)
     features = problem.features(x)
     with torch.no_grad(), autocast(device, precision):
         fixed = policy.encode(features)
         rolled = rollout(
-            problem, policy, fixed, x, solutions=config.solutions, steps=update.steps, temperature=1.0, record=True,
-            step=update.advance,
+            problem, policy, fixed, x, solutions=config.solutions, steps=step.steps, temperature=1.0, record=True,
+            step=step.advance,
         )  # fmt: skip
     leaves = type(fixed)(*(f.detach().clone().requires_grad_() for f in fixed))
 
     def roll() -> None:
         with torch.no_grad(), autocast(device, precision):
             r = rollout(
-                problem, policy, fixed, x, solutions=config.solutions, steps=update.steps, temperature=1.0, record=True,
-                step=update.advance,
+                problem, policy, fixed, x, solutions=config.solutions, steps=step.steps, temperature=1.0, record=True,
+                step=step.advance,
             )  # fmt: skip
-            update.cost(x, r.tour)
+            step.cost(x, r.tour)
 
     def encode() -> None:
         with autocast(device, precision):
-            update.encode(features)
+            step.encode(features)
 
     def encode_backward() -> None:
         with autocast(device, precision):
-            c = update.encode(features)
+            c = step.encode(features)
         torch.autograd.backward([f for f in c if f.requires_grad], [torch.ones_like(f) for f in c if f.requires_grad])
 
     def score() -> None:
@@ -171,22 +172,22 @@ def time_stages(update: Update, device: torch.device, precision: str, seconds: f
         with autocast(device, precision):
             policy.score(leaves, rolled.trajectory).sum().backward()
 
-    def step() -> None:
-        torch.nn.utils.clip_grad_norm_(update.parameters, 1.0)
-        update.optimiser.step()
+    def optimise() -> None:
+        torch.nn.utils.clip_grad_norm_(step.parameters, 1.0)
+        step.optimiser.step()
 
     def baseline() -> None:
         with autocast(device, precision):
-            update.baseline.prepare(x, features)
+            step.baseline.prepare(x, features)
 
     stages = {
-        "generate": lambda: problem.features(problem.sample(rng, update.batch, update.size)),
+        "generate": lambda: problem.features(problem.sample(rng, step.batch, step.size)),
         "encode": encode,
         "encode+backward": encode_backward,
         "roll out": roll,
         "score": score,
         "score+backward": score_backward,
-        "optimiser": step,
+        "optimiser": optimise,
     }
     if config.baseline == "rollout":
         stages["baseline"] = baseline

@@ -19,6 +19,8 @@ _EXPORTS = {
     "PROBLEMS": "routelearn.problems",
     "register": "routelearn.registering",
     "load_plugin": "routelearn.plugins:load",
+    "train": "routelearn.training.train",
+    "TrainingResult": "routelearn.training.result",
     "load_model": "routelearn.models",
     "InputError": "routelearn.errors",
     "Infeasible": "routelearn.errors",

@@ -10,7 +10,10 @@ import typer
 def plot_run(
     runs: list[Path] = typer.Argument(help="Folders of training runs (or their metrics.jsonl)."),
     out: Path = typer.Option(Path("learning-curves"), help="Files to write, without suffix: a .png and an .svg."),
-    along: str = typer.Option("epochs", help="Horizontal axis: epochs, instances or time."),
+    along: str | None = typer.Option(
+        None,
+        help="Horizontal axis: epochs, instances or time. [default: epochs; instances for runs of less than three]",
+    ),
     measure: str | None = typer.Option(None, help="gap or cost. [default: gap if all runs have reference costs]"),
     title: str = typer.Option("", help="Title of the picture."),
 ) -> None:

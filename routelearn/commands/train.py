@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import inspect
-import json
 import os
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from routelearn import problems
 from routelearn.errors import InputError
 from routelearn.problems import PROBLEMS
 from routelearn.training import recipes
 from routelearn.training.config import TrainConfig
+from routelearn.training.result import TrainingResult
+from routelearn.training.train import Plan, plan
 
-POSITIONAL = ("problem", "sizes")
-RECIPE = "fast"  # unless another is named
+OWN = ("problem", "sizes", "settings")  # fields that are no plain options
 # What TensorBoard shows of a row, beside what there is for each size.
 NUMBERS = ("cost", "value", "gradient_norm", "mismatch", "rate", "instances_per_second", "skipped", "epoch")
 
@@ -32,61 +30,57 @@ def parse_numbers(text: str, what: str) -> tuple[int, ...]:
         raise InputError(f"{what} is {text!r}; it must be whole numbers joined by commas, such as 20,50,100") from None
 
 
-def resolve(problem: str, sizes: str, recipe: str, given: dict[str, Any]) -> TrainConfig:
-    """The recipe with what the command line changes. Who asks for epochs gets them, and not the recipe's minutes."""
-    problems.get(problem)
-    config = recipes.make(recipe, problem, parse_numbers(sizes, "sizes"))
-    changes = changes_of(given)
-    if "epochs" in changes:
-        changes.setdefault("minutes", 0.0)
-    return dataclasses.replace(config, **changes)
+def parse_setting(text: str) -> tuple[str, Any]:
+    """`temperature=0.5` -> ("temperature", 0.5): a number, true or false, or a word."""
+    name, equals, value = text.partition("=")
+    if not (name and equals and value):
+        raise InputError(f"--setting is {text!r}; write it as name=value")
+    if value in ("true", "false"):
+        return name, value == "true"
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return name, kind(value)
+    return name, value
 
 
-def changes_of(given: dict[str, Any]) -> dict[str, Any]:
-    """The settings that the command line names."""
+def changes_of(given: dict[str, Any], settings: list[str]) -> dict[str, Any]:
+    """The fields that the command line names."""
     changes = {name: value for name, value in given.items() if value is not None}
     if "batch" in changes:
         changes["batch"] = parse_numbers(changes["batch"], "batch")
-    return changes
+    return changes | ({"settings": dict(map(parse_setting, settings))} if settings else {})
 
 
-def saved_config(out: Path, problem: str | None, sizes: str | None) -> TrainConfig:
-    """The configuration of the run in that folder; problem and sizes, where they are named, must be its own."""
-    config = read_config(out / "config.json", "no run to resume there")
-    if problem not in (None, config.problem) or (sizes is not None and parse_numbers(sizes, "sizes") != config.sizes):
-        was, now = f"{config.problem} {','.join(map(str, config.sizes))}", f"{problem} {sizes or ''}".strip()
-        raise InputError(f"{out}: a run on {was}, not on {now}; leave them out to resume it, or name another folder")
-    return config
+def reference_costs(planned: Plan) -> dict[int, Any] | None:
+    """Costs of the validation instances by size, from the file that the run was begun with."""
+    import torch
+
+    from routelearn.commands.evaluate import read_costs
+    from routelearn.training.validation import validation_set
+
+    path, config = planned.begun_with.get("reference"), planned.config
+    if not path:
+        return None
+    costs = {}
+    for n in config.sizes:
+        x = validation_set(config.chosen("problem"), config, n, torch.device("cpu"))
+        found = read_costs(Path(path), config.problem, n, instances=x, several=len(config.sizes) > 1)
+        costs[n] = torch.from_numpy(found)
+    return costs
 
 
-def read_config(path: Path, missing: str) -> TrainConfig:
-    """A configuration as a run saves it."""
-    if not path.is_file():
-        raise InputError(f"{path}: {missing}")
-    try:
-        values = json.loads(path.read_text())
-    except ValueError as error:
-        raise InputError(f"{path}: not a run's configuration ({error})") from error
-    if not isinstance(values, dict):
-        raise InputError(f"{path}: not a run's configuration (it must be an object)")
-    return TrainConfig.from_dict(values)
-
-
-def read_circumstances(out: Path) -> dict[str, Any]:
-    """What a run was begun with beside its configuration; nothing where that is not known."""
-    with contextlib.suppress(OSError, ValueError):
-        found = json.loads((out / "begun-with.json").read_text())
-        return found if isinstance(found, dict) else {}
-    return {}
-
-
-def why_it_ended(last: dict[str, Any], config: TrainConfig, begun: int) -> str:
+def why_it_ended(result: TrainingResult, config: TrainConfig, begun: int) -> str:
     """In words, for the last line."""
-    if last["stopped"]:
+    if result.stopped:
         return " (stopped early; --resume goes on)"
-    by_time = config.minutes and last["elapsed"] >= 60 * config.minutes
+    by_time = config.minutes and result.minutes >= config.minutes
     ended = f"ended by --minutes {config.minutes:g}" if by_time else f"ended by --epochs {config.epochs}"
-    return f" (nothing was left to do: {ended}, from its start)" if last["step"] == begun else f" ({ended})"
+    return f" (nothing was left to do: {ended}, from its start)" if result.step == begun else f" ({ended})"
+
+
+def counted(instances: float) -> str:
+    """41,984 in full, and from a million on 2.31M."""
+    return f"{instances:,.0f}" if instances < 1e6 else f"{instances / 1e6:.2f}M"
 
 
 def shown(value: float | None, digits: int) -> str:
@@ -137,7 +131,7 @@ class Screen:
         by_size = row.get("costs") or {"": row["cost"]}
         costs = " ".join(f"n={n} {shown(cost, 4)}" if n else shown(cost, 4) for n, cost in by_size.items())
         line = (
-            f"epoch {row['epoch']}  {row['instances'] / 1e6:.2f}M instances  {row['instances_per_second']:,.0f}/s  "
+            f"epoch {row['epoch']}  {counted(row['instances'])} instances  {row['instances_per_second']:,.0f}/s  "
             f"cost {costs}  validation {self.validation or '-'}  |g| {shown(row['gradient_norm'], 2)}  "
             f"rate {row['rate']:.1e}  skipped {row['skipped']}  left {left}"
         )
@@ -181,8 +175,10 @@ def run(
     warm_start: str | None,
     reference: Path | None,
     device: str,
+    backend: str,
     deterministic: bool,
     quiet: bool,
+    setting: list[str],
     **given: Any,
 ) -> None:
     """Train a model: `routelearn train tsp 50 --recipe fast --minutes 5 --out runs/tsp50`.
@@ -192,70 +188,25 @@ def run(
     config.json, metrics.jsonl, checkpoint.pt, best.safetensors and last.safetensors; a stopped run goes on with
     --resume. More than one GPU or machine: `torchrun --nproc-per-node K -m routelearn train ...`.
     """
-    from routelearn.commands.evaluate import read_costs
-    from routelearn.models import FOLDER
     from routelearn.runtime.compiling import best_device
-    from routelearn.training import checkpoint, distributed
-    from routelearn.training.loop import train as learn
-    from routelearn.training.validation import validation_set
+    from routelearn.training import checkpoint, distributed, saving
 
     where = best_device(device)
-    begun = -1
-    if resume:
-        for option, value in (("--warm-start", warm_start), ("--recipe", recipe), ("--config", config)):
-            if value is not None:
-                raise InputError(f"{option} has no meaning with --resume, which goes on as the run was; leave one out")
-        settings = dataclasses.replace(saved_config(out, problem, sizes), **changes_of(given))
-        begun = checkpoint.load(out / "checkpoint.pt")["step"]
-        known_before = read_circumstances(out)
-        deterministic = deterministic or bool(known_before.get("deterministic"))
-        if reference is None and known_before.get("reference"):
-            reference = Path(known_before["reference"])
-    else:
-        if config is not None:
-            if recipe is not None:
-                raise InputError("--config and --recipe both say what to begin with; leave one out")
-            places = {"problem": problem, "sizes": sizes and parse_numbers(sizes, "sizes")}
-            changes = changes_of(given) | {name: value for name, value in places.items() if value is not None}
-            settings = dataclasses.replace(read_config(config, "no such file"), **changes)
-        else:
-            recipe = RECIPE if recipe is None else recipe
-            settings = resolve("tsp" if problem is None else problem, "20" if sizes is None else sizes, recipe, given)
-        if any((out / name).exists() for name in ("checkpoint.pt", "config.json", "metrics.jsonl")):
-            raise InputError(f"{out}: holds a run already; go on with --resume, or name another folder")
-    start = None
-    if warm_start is not None:
-        shipped = FOLDER / f"{warm_start}.safetensors"
-        start = shipped if shipped.is_file() else Path(warm_start)
-    known = None
-    if reference is not None:
-        import torch
-
-        known = {}
-        for n in settings.sizes:
-            x = validation_set(problems.get(settings.problem), settings, n, torch.device("cpu"))
-            costs = read_costs(reference, settings.problem, n, instances=x, several=len(settings.sizes) > 1)
-            known[n] = torch.from_numpy(costs)
-    leader = distributed.rank() == 0
-    begun_with = {
-        "recipe": recipe,
-        "config": config and str(config.resolve()),
-        "warm_start": warm_start,
-        "reference": reference and str(reference.resolve()),
-        "deterministic": deterministic,
-    }
+    planned = plan(
+        problem, None if sizes is None else parse_numbers(sizes, "sizes"), changes_of(given, setting), recipe=recipe,
+        config=config, out=out, resume=resume, warm_start=warm_start, reference=reference, device=where,
+        deterministic=deterministic,
+    )  # fmt: skip
+    begun = checkpoint.load(out / saving.CHECKPOINT)["step"] if resume else -1
+    known, leader = reference_costs(planned), distributed.rank() == 0
     with Screen(out, quiet=quiet, silent=not leader, begun=begun) as screen:
-        last = learn(
-            settings, out, device=where, resume=resume, warm_start=start, recipe=recipe, reference=known,
-            deterministic=deterministic, begun_with=None if resume else begun_with, report=screen,
-        )  # fmt: skip
-    if not leader:
-        return
-    words = "  ".join(f"n={n} {cost:.4f}" for n, cost in last["validation"].items()) or "not yet"
-    typer.echo(
-        f"{out}: {last['instances'] / 1e6:.2f}M instances in {last['elapsed'] / 60:.1f} min, validation {words}"
-        + why_it_ended(last, settings, begun)
-    )
+        result = planned.run(where, known, backend, screen)
+    if leader:
+        words = "  ".join(f"n={n} {cost:.4f}" for n, cost in result.validation.items()) or "not yet"
+        typer.echo(
+            f"{out}: {counted(result.instances)} instances in {result.minutes:.1f} min, validation {words}"
+            + why_it_ended(result, planned.config, begun)
+        )
 
 
 def usual_value(name: str) -> str:
@@ -268,64 +219,53 @@ def usual_value(name: str) -> str:
             return ",".join(map(str, value))
         return f"{value:g}" if isinstance(value, float) else str(value)
 
-    fast, paper = (told(getattr(recipes.make(recipe, "tsp", (20,)), name)) for recipe in ("fast", "paper"))
-    return f"default: {fast}" if fast == paper else f"fast: {fast}; paper: {paper}"
+    values: dict[str, list[str]] = {}
+    for recipe in recipes.RECIPES:
+        values.setdefault(told(getattr(recipes.make(recipe, "tsp", (20,)), name)), []).append(recipe)
+    if len(values) == 1:
+        return f"default: {next(iter(values))}"
+    return "; ".join(f"{', '.join(of)}: {value}" for value, of in values.items())
+
+
+OPTIONS: tuple[tuple[str, Any, Any, str], ...] = (
+    ("recipe", str | None, None, "fast, cpu for a laptop, or paper for exactly the paper's settings. "
+     "[default: fast on a GPU, cpu otherwise]"),
+    ("config", Path | None, None, "Begin with the config.json of a run, not with a recipe."),
+    ("out", Path, Path("runs/latest"), "Folder of the run."),
+    ("resume", bool, False, "Go on with the run in --out as if never stopped; minutes and epochs count on."),
+    ("warm_start", str | None, None, "Start from this model (file or shipped name)."),
+    ("reference", Path | None, None, "Costs (.npz) of the validation set, to report gaps; for several sizes, arrays "
+     "named such as tsp20 and tsp50."),
+    ("device", str, "auto", "cpu, cuda, or auto."),
+    ("backend", str, "auto", "auto, or reference to train without compiled kernels, slower."),
+    ("deterministic", bool, False, "Bitwise repeatable on a GPU, slower."),
+    ("quiet", bool, False, "No live line."),
+    ("setting", list[str], [], "name=value for a plugin's policy, loss or baseline; may be given several times."),
+)  # fmt: skip
 
 
 def with_config_flags(fn: Any) -> Any:
     """Give `fn` the signature that typer reads: its own parameters, and one option per configuration field."""
-    own = [
-        inspect.Parameter(
-            "problem", inspect.Parameter.KEYWORD_ONLY, annotation=str | None,
-            default=typer.Argument(None, help=f"Problem id: {', '.join(PROBLEMS)}. [default: tsp]"),
-        ),
-        inspect.Parameter(
-            "sizes", inspect.Parameter.KEYWORD_ONLY, annotation=str | None,
-            default=typer.Argument(
-                None, help="Numbers of customers (nodes for TSP), such as 50 or 20,50,100. [default: 20]"
-            ),
-        ),
-    ]  # fmt: skip
-    options: list[tuple[str, Any, Any]] = [
-        (
-            "recipe",
-            str | None,
-            typer.Option(None, help=f"fast, or paper for exactly the paper's settings. [default: {RECIPE}]"),
-        ),
-        ("config", Path | None, typer.Option(None, help="Begin with the config.json of a run, not with a recipe.")),
-        ("out", Path, typer.Option(Path("runs/latest"), help="Folder of the run.")),
-        (
-            "resume",
-            bool,
-            typer.Option(
-                False, "--resume", help="Go on with the run in --out as if never stopped; minutes and epochs count on."
-            ),
-        ),
-        ("warm_start", str | None, typer.Option(None, help="Start from this model (file or shipped name).")),
-        (
-            "reference",
-            Path | None,
-            typer.Option(
-                None,
-                help="Costs (.npz) of the validation set, to report gaps; "
-                "for several sizes, arrays named such as tsp20 and tsp50.",
-            ),
-        ),
-        ("device", str, typer.Option("auto", help="cpu, cuda, or auto.")),
-        ("deterministic", bool, typer.Option(False, "--deterministic", help="Bitwise repeatable on a GPU, slower.")),
-        ("quiet", bool, typer.Option(False, "--quiet", help="No live line.")),
-    ]
-    for field in dataclasses.fields(TrainConfig):
-        if field.name in POSITIONAL:
-            continue
-        kind = {"int": int, "float": float, "bool": bool, "str": str}.get(str(field.type), str)
-        choices = field.metadata["choices"]
-        text = field.metadata["help"] + (f" ({', '.join(choices)})" if choices else "")
-        text = f"{text[0].upper()}{text[1:]}. [{usual_value(field.name)}]"
-        options.append((field.name, kind | None, typer.Option(None, help=text)))
-    parameters = own + [
+    places = {
+        "problem": f"Problem id: {', '.join(PROBLEMS)}. [default: tsp]",
+        "sizes": "Numbers of customers (nodes for TSP), such as 50 or 20,50,100. [default: 20]",
+    }
+    flags: list[tuple[str, Any, Any]] = []
+    for name, text in places.items():
+        flags.append((name, str | None, typer.Argument(None, help=text)))
+    for name, kind, default, text in OPTIONS:
+        names = (f"--{name}",) if kind is bool else ()  # and no --no-resume
+        flags.append((name, kind, typer.Option(default, *names, help=text)))
+    for field in TrainConfig.fields():
+        if field.name not in OWN:
+            kind = {"int": int, "float": float, "bool": bool, "str": str}.get(str(field.type), str)
+            choices = field.metadata["choices"]
+            text = field.metadata["help"] + (f" ({', '.join(choices)})" if choices else "")
+            text = f"{text[0].upper()}{text[1:]}. [{usual_value(field.name)}]"
+            flags.append((field.name, kind | None, typer.Option(None, help=text)))
+    parameters = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
-        for name, kind, default in options
+        for name, kind, default in flags
     ]
 
     def command(**values: Any) -> None:
@@ -337,4 +277,8 @@ def with_config_flags(fn: Any) -> Any:
     return command
 
 
-train = with_config_flags(run)
+def __getattr__(name: str) -> Any:
+    """`train` is made when it is asked for, so that its help names what plugins have registered by then."""
+    if name == "train":
+        return with_config_flags(run)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

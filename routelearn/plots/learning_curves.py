@@ -14,7 +14,16 @@ from matplotlib.figure import Figure
 
 from routelearn.errors import InputError
 
-AXES = {"epochs": "epochs", "instances": "training instances", "time": "minutes of training"}
+# Axis -> (unit from this value on, size of the unit, label), the largest first.
+AXES = {
+    "epochs": ((0, 1, "epochs"),),
+    "instances": (
+        (2e6, 1e6, "training instances, millions"),
+        (20_000, 1_000, "training instances, thousands"),
+        (0, 1, "training instances"),
+    ),
+    "time": ((180, 60, "hours of training"), (2, 1, "minutes of training"), (0, 1 / 60, "seconds of training")),
+}
 MEASURES = {"gap": "validation gap, %", "cost": "validation cost (greedy)"}
 
 
@@ -40,32 +49,40 @@ def read_run(folder: Path, label: str | None = None) -> list[Curve]:
     path = folder / "metrics.jsonl" if folder.is_dir() else folder
     if not path.is_file():
         raise InputError(f"{path}: no metrics there; name the folder of a training run")
-    rows = []
+    rows: list[dict[str, Any]] = []
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError:
         raise InputError(f"{path}: not a run's metrics; name the folder of a training run") from None
     for number, line in enumerate(lines, 1):
         try:
-            row = json.loads(line)
-            if row.get("validation"):
-                rows.append(row)
-        except (ValueError, AttributeError):
+            rows.append(dict(json.loads(line)))
+        except (ValueError, TypeError):
             if number < len(lines):  # a run that is being written may end in half a line
                 raise InputError(
                     f"{path}, line {number}: not a line of metrics; is it a training run's file?"
                 ) from None
+    steps = 0
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        steps = json.loads(path.with_name("config.json").read_text())["epoch_steps"]
+    try:
+        return curves_of(rows, label or path.resolve().parent.name, steps)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def curves_of(rows: Sequence[dict[str, Any]], label: str, epoch_steps: int = 0) -> list[Curve]:
+    """The curves, one for each size, of a run's rows; with parts of an epoch, where it is known how long one is."""
+    rows = [row for row in rows if row.get("validation")]
     if not rows:
-        raise InputError(f"{path}: no validation yet; a run validates after each epoch")
-    name = label or path.resolve().parent.name
-    epochs = _epochs(rows, path.with_name("config.json"))
+        raise InputError("no validation yet; a run validates after each epoch")
     try:
         sizes = list(rows[0]["validation"])
         return [
             Curve(
-                name if len(sizes) == 1 else f"{name}, n = {size}",
+                label if len(sizes) == 1 else f"{label}, n = {size}",
                 int(size),
-                epochs,
+                [row["step"] / epoch_steps if epoch_steps and "step" in row else row.get("epoch", 0) for row in rows],
                 [row["instances"] for row in rows],
                 [row["elapsed"] / 60 for row in rows],
                 [row["validation"][size] for row in rows],
@@ -74,15 +91,14 @@ def read_run(folder: Path, label: str | None = None) -> list[Curve]:
             for size in sizes
         ]
     except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path}: its validations do not fit together ({error}); were there two runs in it?") from None
+        raise InputError(f"its validations do not fit together ({error}); were there two runs in it?") from None
 
 
-def _epochs(rows: list[dict[str, Any]], config: Path) -> list[float]:
-    """Epochs with the fraction at which a run was validated, if its configuration says how long an epoch is."""
-    steps = 0
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        steps = json.loads(config.read_text())["epoch_steps"]
-    return [row["step"] / steps if steps and "step" in row else row.get("epoch", 0) for row in rows]
+def axis_of(curves: Sequence[Curve], wanted: str | None = None) -> str:
+    """Epochs if every run has made a few, else instances: a short run ends within its first epoch."""
+    if wanted is not None and wanted not in AXES:
+        raise InputError(f"unknown axis {wanted!r}; the choices are {', '.join(AXES)}")
+    return wanted or ("epochs" if all(curve.epochs[-1] >= 3 for curve in curves) else "instances")
 
 
 def measure_of(curves: Sequence[Curve], wanted: str | None = None) -> str:
@@ -96,14 +112,17 @@ def measure_of(curves: Sequence[Curve], wanted: str | None = None) -> str:
 
 def draw(axes: Axes, curves: Sequence[Curve], along: str, measure: str) -> None:
     """Curves of one label share a colour: they are seeds of one setting."""
+    most = max(value for curve in curves for value in getattr(curve, along))
+    unit, words = next((unit, words) for least, unit, words in AXES[along] if most >= least)
     colours: dict[str, str] = {}
     for curve in curves:
         known = curve.label in colours
         colour = colours.setdefault(curve.label, f"C{len(colours) % 10}")
         marker = "." if len(curve.epochs) < 3 else ""  # a line needs two points
         label = None if known else curve.label
-        axes.plot(getattr(curve, along), getattr(curve, measure), color=colour, lw=1.3, marker=marker, label=label)
-    axes.set_xlabel(AXES[along])
+        places = [value / unit for value in getattr(curve, along)]
+        axes.plot(places, getattr(curve, measure), color=colour, lw=1.3, marker=marker, label=label)
+    axes.set_xlabel(words)
     axes.set_ylabel(MEASURES[measure])
     values = [value for curve in curves for value in getattr(curve, measure)]
     if measure == "gap" and min(values) > 0 and max(values) > 10 * min(values):
@@ -113,11 +132,10 @@ def draw(axes: Axes, curves: Sequence[Curve], along: str, measure: str) -> None:
 
 
 def learning_curves(
-    curves: Sequence[Curve], *, along: str = "epochs", measure: str | None = None, title: str = ""
+    curves: Sequence[Curve], *, along: str | None = None, measure: str | None = None, title: str = ""
 ) -> Figure:
-    """One panel with all runs."""
-    if along not in AXES:
-        raise InputError(f"unknown axis {along!r}; the choices are {', '.join(AXES)}")
+    """One panel with all runs, along the axis that suits them unless one is named."""
+    along = axis_of(curves, along)
     if measure is not None and measure not in MEASURES:
         raise InputError(f"unknown measure {measure!r}; the choices are {', '.join(MEASURES)}")
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")

@@ -33,7 +33,7 @@ from routelearn.solvers import get as get_solver
 from routelearn.solvers.farm.running import solve_instances
 from routelearn.training import recipes
 from routelearn.training.config import TrainConfig
-from routelearn.training.loop import train
+from routelearn.training.loop import run as train
 
 INSTANCES = 6_400_000  # of one run
 FULL_INSTANCES = 128_000_000  # the paper's: 100 epochs of 2,500 batches of 512
@@ -223,17 +223,17 @@ def complete(run: Run, options: Options, out: Path, end: float, report: Callable
     last = train(
         limited, folder, device=options.device, resume=resume, report=lambda row: report({"run": run.folder, **row})
     )
-    if last["stopped"]:
+    if last.stopped:
         raise KeyboardInterrupt
-    if last["step"] < config.epochs * config.epoch_steps:
+    if last.step < config.epochs * config.epoch_steps:
         return False
     policy = model_file.load(folder / "last.safetensors", options.device).policy
     x = take(generate("tsp", run.n, seed=TEST_SEED), slice(0, options.limit))
     measured = evaluate(problems.get("tsp"), policy, x, device=options.device, precision="float32")
     row = {
         **asdict(run),
-        "instances": last["instances"],
-        "epoch_seconds": last["elapsed"] / config.epochs,
+        "instances": last.instances,
+        "epoch_seconds": 60 * last.minutes / config.epochs,
         "objective": measured.mean,
         "infeasible": measured.infeasible,
         "hardware": hardware(),

@@ -5,39 +5,57 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from routelearn import problems
 from routelearn.errors import InputError
+from routelearn.policies import POLICIES
+from routelearn.policies.layers import NORMS
+from routelearn.registry import Registry
+from routelearn.training.baselines import BASELINES
+from routelearn.training.losses import LOSSES
+from routelearn.training.making import PARTS, arguments, settings_of
 
-
-def option(default: Any, help: str, choices: tuple[str, ...] = ()) -> Any:
-    """A field whose help text (and choices) the command line shows."""
-    return dataclasses.field(default=default, metadata={"help": help, "choices": choices})
-
-
-BASELINES = ("none", "exponential", "critic", "rollout", "shared")
 SCHEDULES = ("constant", "decay", "linear", "cosine")
-POLICIES = {  # and which settings each is built from
-    "attention": ("width", "heads", "layers", "hidden", "norm", "clip", "neighbours"),
-    "pointer": ("width", "clip"),
-}
 PRECISIONS = ("auto", "float32", "bfloat16")
-NORMS = ("batch", "instance", "layer", "rms")
-LOSSES = ("reinforce", "preference")
+REGISTRIES: dict[str, Registry[Any]] = {
+    "problem": problems.PROBLEMS, "policy": POLICIES, "loss": LOSSES, "baseline": BASELINES,
+}  # fmt: skip
+KINDS = {int: "a whole number", float: "a finite number", bool: "true or false", str: "a word", tuple: "whole numbers",
+         dict: "numbers, words or true and false by name"}  # fmt: skip
 
 
-KINDS = {int: "a whole number", float: "a finite number", bool: "true or false", str: "a word", tuple: "whole numbers"}
+def option(default: Any, help: str, choices: Collection[str] = ()) -> Any:
+    """A field whose help text (and choices, which plugins may add to later) the command line shows."""
+    metadata = {"help": help, "choices": choices, "default": default}
+    if isinstance(default, dict):
+        return dataclasses.field(default_factory=dict, hash=False, metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 def fits(value: Any, default: Any) -> bool:
     """Whether a value is of its default's kind; saved configurations are written by hand, too."""
     if isinstance(default, tuple):
         return isinstance(value, tuple) and all(type(part) is int for part in value)
+    if isinstance(default, dict):
+        return isinstance(value, dict) and all(isinstance(part, int | float | str) for part in value.values())
     if isinstance(default, float):
         return type(value) in (int, float) and math.isfinite(value)
     return type(value) is type(default)
+
+
+def name_of(part: str, thing: Any) -> str:
+    """What a configuration calls a problem, policy, loss or baseline that was given as an object or a class."""
+    registry, kind = REGISTRIES[part], thing if isinstance(thing, type) else type(thing)
+    for name, known in registry.items():
+        if known is thing or known is kind:
+            return name
+    name = getattr(thing, "name", None) or kind.__name__
+    if name in registry and type(registry[name]) is not kind:
+        raise InputError(f"the {part} name {name!r} belongs to another {part}; give yours a name of its own")
+    return name
 
 
 @dataclass(frozen=True)
@@ -49,9 +67,7 @@ class TrainConfig:
         (20,), "instance sizes; training steps alternate between them (name a size twice to train on it twice as often)"
     )
 
-    policy: str = option(
-        "attention", "the attention model, or the Pointer Network it is compared with", tuple(POLICIES)
-    )
+    policy: str = option("attention", "the attention model, or the Pointer Network it is compared with", POLICIES)
     width: int = option(128, "embedding dimension d_h")
     heads: int = option(8, "attention heads M")
     layers: int = option(3, "attention layers N of the encoder")
@@ -63,8 +79,13 @@ class TrainConfig:
     baseline: str = option("rollout", "what a solution's cost is compared with", BASELINES)
     solutions: int = option(1, "solutions S sampled per instance")
     multistart: bool = option(False, "force a different first node on each of the S solutions")
-    loss: str = option("reinforce", "policy gradient, or preferences between the S solutions", LOSSES)
+    loss: str = option(
+        "reinforce",
+        "policy gradient, preferences between the S solutions, or policy gradient with entropy bonus",
+        LOSSES,
+    )
     preference_scale: float = option(0.05, "sharpness of the preference loss")
+    entropy_weight: float = option(0.01, "weight of the entropy in the loss `entropy`")
     beta: float = option(0.8, "decay of the exponential baseline")
     warmup_epochs: int = option(1, "epochs with the exponential baseline before the rollout baseline")
     significance: float = option(0.05, "level of the t-test that replaces the rollout baseline's policy")
@@ -79,6 +100,7 @@ class TrainConfig:
     decay: float = option(0.96, "factor on the rate after each epoch, for the schedule `decay`")
     hold: float = option(0.0, "share of the run at the full rate before `linear` or `cosine` begin to fall")
     ramp_steps: int = option(0, "steps over which the rate rises linearly from 0")
+    ramp: float = option(0.0, "share of the run over which the rate rises linearly from 0, beside `ramp_steps`")
     gradient_norm: float = option(1.0, "gradients are clipped to this norm")
     explosion: float = option(30.0, "a step whose gradient norm exceeds its running mean by this factor is skipped")
     precision: str = option("auto", "of matrix products; auto is bfloat16 on a GPU, float32 on a CPU", PRECISIONS)
@@ -88,18 +110,28 @@ class TrainConfig:
     validation_seed: int = option(4321, "seed of the validation set")
     rollback: float = option(0.1, "go back to the best checkpoint when validation is worse by this share")
 
+    settings: Mapping[str, Any] = option({}, "settings of a plugin's policy, loss or baseline, by name")
+    # Problem, policy, loss and baseline may be given as objects or classes: these are here, their names in the fields.
+    objects: Mapping[str, Any] = dataclasses.field(default_factory=dict, repr=False, compare=False)
+
     def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
+        objects = {part: thing for part, thing in self.objects.items() if getattr(self, part) == name_of(part, thing)}
+        for part in PARTS:
+            if hasattr(thing := getattr(self, part), "__dict__"):  # an object or a class
+                object.__setattr__(self, part, name_of(part, thing))
+                objects |= {part: thing}
+        object.__setattr__(self, "objects", objects)
+        for field in self.fields():
+            value, default = getattr(self, field.name), field.metadata["default"]
             if isinstance(value, list):
                 value = tuple(value)
                 object.__setattr__(self, field.name, value)
-            if not fits(value, field.default):
-                raise InputError(f"{field.name} is {value!r}; it must be {KINDS[type(field.default)]}")
+            if not fits(value, default):
+                raise InputError(f"{field.name} is {value!r}; it must be {KINDS[type(default)]}")
             choices = field.metadata["choices"]
-            if choices and value not in choices:
+            if choices and value not in choices and field.name not in self.objects:
                 raise InputError(f"{field.name} is {value!r}; the choices are {', '.join(choices)}")
-        problems.get(self.problem)  # raises for an unknown one
+        self.chosen("problem")  # raises for an unknown one
         if not self.sizes or min(self.sizes) < 2:
             raise InputError(f"sizes are {self.sizes}; give at least one, each 2 or more")
         if len(self.batch) not in (1, len(self.sizes)) or min(self.batch) < 1:
@@ -112,13 +144,13 @@ class TrainConfig:
             low = {"layers": 0, "evaluation_instances": 2}.get(name, 1)  # one instance has no variance to test by
             if getattr(self, name) < low:
                 raise InputError(f"{name} is {getattr(self, name)}; it must be {low} or more")
-        for name in ("rate", "gradient_norm", "clip", "explosion", "rollback", "preference_scale"):
+        for name in ("rate", "gradient_norm", "clip", "explosion", "rollback", "preference_scale", "entropy_weight"):
             if not getattr(self, name) > 0:
                 raise InputError(f"{name} is {getattr(self, name)}; it must be above 0")
         for name in ("minutes", "warmup_epochs", "ramp_steps", "neighbours"):
             if getattr(self, name) < 0:
                 raise InputError(f"{name} is {getattr(self, name)}; it must be 0 or more")
-        for name in ("hold", "beta", "decay", "significance"):
+        for name in ("hold", "ramp", "beta", "decay", "significance"):
             if not 0 <= getattr(self, name) <= 1:
                 raise InputError(f"{name} is {getattr(self, name)}; it must lie between 0 and 1")
         for name in ("seed", "validation_seed"):
@@ -126,28 +158,71 @@ class TrainConfig:
                 raise InputError(f"{name} is {getattr(self, name)}; it must lie between 0 and 2^32 - 1")
         if self.width % self.heads:
             raise InputError(f"width {self.width} is not a multiple of {self.heads} heads")
-        if self.solutions == 1 and self.baseline == "shared":
-            raise InputError("the shared baseline compares an instance's solutions; set solutions to 2 or more")
-        if self.loss == "preference" and self.baseline != "shared":
-            raise InputError("the preference loss compares an instance's solutions; use baseline shared")
+        for part in ("baseline", "loss"):
+            if self.solutions < (least := self.chosen(part).least_solutions):
+                name = getattr(self, part)
+                raise InputError(f"{part} {name!r} compares an instance's solutions; set solutions to {least} or more")
+        if (known := self.chosen("loss").baselines) and self.baseline not in known:
+            raise InputError(
+                f"the loss {self.loss!r} has no use for baseline {self.baseline!r}; use {' or '.join(known)}"
+            )
+        self.check_settings()
         if self.multistart and self.solutions > min(self.sizes):
             raise InputError(f"{self.solutions} forced starts, but the smallest size has {min(self.sizes)} nodes")
 
     def batch_of(self, size: int) -> int:
         return self.batch[0] if len(self.batch) == 1 else self.batch[self.sizes.index(size)]
 
+    def check_settings(self) -> None:
+        """Refuse a setting that neither policy nor loss nor baseline has."""
+        known: dict[str, Any] = {}
+        for part in ("policy", "loss", "baseline"):
+            known |= settings_of(self.class_of(part), set(self.names()))
+        for name, value in self.settings.items():
+            if name not in known:
+                could = f"those that could be given are {', '.join(known)}" if known else "these have none"
+                which = f"policy {self.policy!r}, loss {self.loss!r} and baseline {self.baseline!r}"
+                hint = f" ({name} is an option of its own)" if name in self.names() else ""
+                raise InputError(f"settings name {name!r}, which is none of {which}; {could}{hint}")
+            if not fits(value, known[name]):
+                raise InputError(f"setting {name} is {value!r}; it must be {KINDS[type(known[name])]}")
+
+    def chosen(self, part: str) -> Any:
+        """The problem, policy, loss or baseline: the object that was given, or what is registered under its name."""
+        return self.objects[part] if part in self.objects else REGISTRIES[part].find(getattr(self, part))
+
+    def class_of(self, part: str) -> type:
+        """The class that a policy, loss or baseline is made from, or of which it was given."""
+        found = self.chosen(part)
+        return found if isinstance(found, type) else type(found)
+
     def policy_options(self) -> dict[str, Any]:
         """What the policy is built from, apart from the problem's shape."""
-        return {name: getattr(self, name) for name in POLICIES[self.policy]}
-
-    def to_json(self) -> str:
-        return json.dumps(dataclasses.asdict(self), indent=2)
+        return arguments(self.class_of("policy"), self)
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> TrainConfig:
+    def fields(cls) -> list[dataclasses.Field[Any]]:
+        """What is saved, and can be given on the command line."""
+        return [field for field in dataclasses.fields(cls) if field.metadata]
+
+    @classmethod
+    def names(cls) -> list[str]:
+        return [field.name for field in cls.fields()]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.names()}
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), indent=2)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any], objects: Mapping[str, Any] | None = None) -> TrainConfig:
         """A config from its saved form; an unknown key raises and is named."""
-        known = {field.name for field in dataclasses.fields(cls)}
-        unknown = set(values) - known
-        if unknown:
-            raise InputError(f"unknown setting {', '.join(sorted(unknown))}; known are {', '.join(sorted(known))}")
-        return cls(**values)
+        refuse_unknown(values)
+        return cls(**values, objects=objects or {})
+
+
+def refuse_unknown(values: Mapping[str, Any]) -> None:
+    if unknown := set(values) - set(TrainConfig.names()):
+        known = ", ".join(sorted(TrainConfig.names()))
+        raise InputError(f"unknown setting {', '.join(sorted(unknown))}; known are {known}")

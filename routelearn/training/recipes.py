@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from routelearn.errors import InputError
-from routelearn.problems import NumpyRng, get
+from routelearn.problems import NumpyRng, Problem
 from routelearn.training.config import TrainConfig
 
 
-def paper(problem: str, n: int, *, decaying: bool = False) -> TrainConfig:
+def paper(problem: str | Problem, n: int, *, decaying: bool = False) -> TrainConfig:
     """Exactly the paper (section 5): 100 epochs of 2,500 batches of 512, Adam at 1e-4, or 1e-3 x 0.96^epoch.
 
     The vehicle routing problems at n = 100 take 256 instances a batch.
     """
-    several_routes = get(problem).max_steps(get(problem).sample(NumpyRng(0), 1, n)) > n + 1
-    config = TrainConfig(problem=problem, sizes=(n,), batch=(256,) if several_routes and n >= 100 else (512,))
+    config = TrainConfig(problem=problem, sizes=(n,))  # type: ignore[arg-type]  # an object, too
+    routing = config.chosen("problem")
+    if n >= 100 and routing.max_steps(routing.sample(NumpyRng(0), 1, n)) > n + 1:  # several routes
+        config = replace(config, batch=(256,))
     return replace(config, rate=1e-3, schedule="decay", decay=0.96) if decaying else config
 
 
-def fast(problem: str, sizes: tuple[int, ...], *, minutes: float = 10.0) -> TrainConfig:
+def fast(problem: str | Problem, sizes: tuple[int, ...], *, minutes: float = 10.0) -> TrainConfig:
     """The best quality per GPU minute found so far; docs/training.md has the comparisons behind it."""
     return TrainConfig(
-        problem=problem,
+        problem=problem,  # type: ignore[arg-type]  # an object, too
         sizes=sizes,
         norm="instance",
         baseline="shared",
@@ -38,15 +41,31 @@ def fast(problem: str, sizes: tuple[int, ...], *, minutes: float = 10.0) -> Trai
     )
 
 
-RECIPES = ("paper", "fast")
+def cpu(problem: str | Problem, sizes: tuple[int, ...], *, minutes: float = 10.0) -> TrainConfig:
+    """For a laptop: small batches, so that a few minutes hold enough steps; docs/training.md compares some sizes."""
+    return replace(
+        fast(problem, sizes, minutes=minutes),
+        solutions=8,
+        batch=(64,),
+        ramp_steps=0,
+        ramp=0.05,
+        validation_instances=500,
+    )
 
 
-def make(recipe: str, problem: str, sizes: tuple[int, ...]) -> TrainConfig:
+def one_size(problem: str | Problem, sizes: tuple[int, ...]) -> TrainConfig:
+    if len(sizes) != 1:
+        raise InputError(f"the paper trains one size at a time; {len(sizes)} were given")
+    return paper(problem, sizes[0])
+
+
+RECIPES: dict[str, Callable[[str | Problem, tuple[int, ...]], TrainConfig]] = {
+    "paper": one_size, "fast": fast, "cpu": cpu,
+}  # fmt: skip
+
+
+def make(recipe: str, problem: str | Problem, sizes: tuple[int, ...]) -> TrainConfig:
     """The recipe of that name; an unknown one raises and lists the choices."""
-    if recipe == "fast":
-        return fast(problem, sizes)
-    if recipe == "paper":
-        if len(sizes) != 1:
-            raise InputError(f"the paper trains one size at a time; {len(sizes)} were given")
-        return paper(problem, sizes[0])
-    raise InputError(f"unknown recipe {recipe!r}; the choices are {', '.join(RECIPES)}")
+    if recipe not in RECIPES:
+        raise InputError(f"unknown recipe {recipe!r}; the choices are {', '.join(RECIPES)}")
+    return RECIPES[recipe](problem, sizes)

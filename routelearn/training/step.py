@@ -7,24 +7,27 @@ of decoding under autograd. Nothing here reads a tensor on the host, so the whol
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from routelearn.decoding.rollout import advance, rollout
+from routelearn.errors import InputError
+from routelearn.policies.base import Trajectory, entropies, leave_out_given, picked
 from routelearn.problems.base import DeviceRng, Problem, Rng
 from routelearn.runtime.compiling import autocast, beside, compiled, compiled_encoder, rejoin
 from routelearn.training import distributed
 from routelearn.training.baselines.base import Baseline
 from routelearn.training.config import TrainConfig
+from routelearn.training.losses.base import Loss, Scored
 
 
 class Meter:
     """Sums on the device over the steps since the last look; one host synchronisation a look."""
 
-    NAMES = ("steps", "cost", "value", "gradient_norm", "skipped", "unfinished", "longest")
+    NAMES = ("steps", "cost", "value", "gradient_norm", "loss", "skipped", "unfinished", "longest")
 
     def __init__(self, device: torch.device):
         self.sums = torch.zeros(len(self.NAMES), device=device, dtype=torch.float64)
@@ -36,32 +39,26 @@ class Meter:
         self.sums[-1] = torch.maximum(self.sums[-1], values["longest"].double())
 
     def read(self) -> dict[str, float]:
-        """Means per step (skipped and unfinished: counts; longest: maximum), then start over.
+        """Means per step (skipped and unfinished: counts; longest: maximum; loss: sum), then start over.
 
-        Lengths of rollouts concern all ranks: what one could not finish, or needed, counts for every one.
+        Lengths of rollouts concern all ranks: what one could not finish, or needed, counts for every one. So does a
+        loss that is not a number.
         """
         read = dict(zip(self.NAMES, self.sums.tolist(), strict=True))
-        read["unfinished"], read["longest"] = distributed.largest(read["unfinished"], read["longest"])
+        broken = not math.isfinite(read["loss"])
+        read["unfinished"], read["longest"], any_broken = distributed.largest(
+            read["unfinished"], read["longest"], broken
+        )
+        if any_broken and not broken:
+            read["loss"] = math.nan
         self.sums.zero_()
         for name in ("cost", "value", "gradient_norm"):
             read[name] /= max(1, read["steps"] - read["skipped"])
         return read
 
 
-def reinforce_loss(cost: Tensor, value: Tensor, log_prob: Tensor) -> Tensor:
-    """Eq. 9 as a loss: mean of (L - b) log p, all [B, S]."""
-    return ((cost - value) * log_prob).mean()
-
-
-def preference_loss(cost: Tensor, log_prob: Tensor, scale: float) -> Tensor:
-    """Prefer the better of every pair of an instance's solutions (Bradley-Terry; Pan et al. 2025), [B, S] each."""
-    gap = scale * (log_prob[:, :, None] - log_prob[:, None])  # [B, S, S]
-    better = cost[:, :, None] < cost[:, None]
-    return -(F.logsigmoid(gap) * better).sum((1, 2)).mean() / log_prob.shape[1]
-
-
 def undo(tensors: list[Tensor], before: Tensor, wanted: Tensor) -> None:
-    """If `wanted`, a truth value on the device, the tensors hold again their numbers of `before`, there in a row."""
+    """Restore `tensors` from the flat snapshot `before` where the device flag `wanted` is true."""
     now = torch.cat([tensor.flatten() for tensor in tensors])
     parts = torch.where(wanted, before, now).split([tensor.numel() for tensor in tensors])
     torch._foreach_copy_(tensors, [part.view_as(tensor) for part, tensor in zip(parts, tensors, strict=True)])
@@ -74,14 +71,15 @@ def forced_starts(problem: Problem, x: Any, solutions: int) -> Tensor:
     return torch.where(keys < 0, -1, nodes)[..., None]
 
 
-class Update:
-    """The step for one size and one bound on the number of steps of a rollout."""
+class Step:
+    """A training step for one size and one bound on the number of steps of a rollout."""
 
     def __init__(
         self,
         problem: Problem,
         policy: Any,
         baseline: Baseline,
+        loss: Loss,
         optimiser: torch.optim.Adam,
         config: TrainConfig,
         *,
@@ -94,13 +92,12 @@ class Update:
         compile: bool,
         rng: Rng | None = None,
     ):
-        self.problem, self.policy, self.baseline, self.optimiser = problem, policy, baseline, optimiser
+        self.problem, self.policy, self.baseline, self.loss = problem, policy, baseline, loss
+        self.optimiser = optimiser
         self.config, self.size, self.steps, self.precision, self.device = config, size, steps, precision, device
         self.meter, self.norm_average = meter, norm_average
         self.rng = DeviceRng(device) if rng is None else rng
-        self.groups = [
-            group["params"] for group in optimiser.param_groups
-        ]  # the policy's, and a baseline's that learns
+        self.groups = [group["params"] for group in optimiser.param_groups]  # the policy's, and a learning baseline's
         self.parameters = [p for group in self.groups for p in group]
         # What a forward pass leaves in the modules: running statistics, a baseline's average.
         self.buffers = [b for module in (policy, baseline) for b in module.buffers() if b.is_floating_point()]
@@ -137,12 +134,12 @@ class Update:
                 cost = self.cost(x, rolled.tour)
             rejoin(self.device, self.side)
             assert rolled.trajectory is not None
-            log_prob = policy.score(cache, rolled.trajectory).sum(-1)
+            log_prob, entropy = self.score(cache, rolled.trajectory)
         value = self.baseline.value(prepared, cost)
-        if config.loss == "preference":
-            loss = preference_loss(cost, log_prob, config.preference_scale)
-        else:
-            loss = reinforce_loss(cost, value, log_prob)
+        loss = self.loss(Scored(cost, value, log_prob, entropy))
+        if loss.ndim or not loss.requires_grad:
+            fault = f"a tensor of shape {list(loss.shape)}" if loss.ndim else "a number without gradient"
+            raise InputError(f"loss {config.loss!r} gave {fault}; it must be one number made from log_prob")
         learned = self.baseline.loss(prepared, cost)
         (loss if learned is None else loss + learned).backward()
         distributed.average_gradients(self.parameters)
@@ -167,21 +164,23 @@ class Update:
             keep = (~skip).double()
             change = (rolled.tour[..., 1:] != rolled.tour[..., :-1]).flatten(0, 1).any(0)
             longest = (change * torch.arange(2, self.steps + 1, device=self.device)).amax()
+            mean_cost, mean_value = cost.mean(), value.mean()
+            sound = (mean_cost + mean_value + log_prob.sum()).isfinite()  # else it is not the loss that is at fault
             self.meter.add(
-                cost=cost.mean().nan_to_num() * keep,
-                value=value.mean().nan_to_num(posinf=0) * keep,
+                cost=mean_cost.nan_to_num() * keep,
+                value=mean_value.nan_to_num(posinf=0) * keep,
                 gradient_norm=norm.nan_to_num(posinf=0) * keep,
+                loss=torch.where(sound, loss, 0.0),
                 skipped=skip,
                 unfinished=unfinished,
                 longest=longest,
             )
 
-
-def truncated_greedy_costs(
-    problem: Problem, policy: Any, x: Any, steps: int, *, encode: Any = None, step: Any = advance
-) -> Tensor:
-    """Greedy costs [B, 1] within a fixed number of steps; infinite where a solution did not finish."""
-    with torch.no_grad():
-        cache = (policy.encode if encode is None else encode)(problem.features(x))
-        rolled = rollout(problem, policy, cache, x, steps=steps, step=step)
-        return torch.where(rolled.done, problem.cost(x, rolled.tour), torch.inf)
+    def score(self, cache: Any, trajectory: Trajectory) -> tuple[Tensor, Tensor | None]:
+        """Log-probabilities of the recorded steps and, where the loss needs them, entropies, [B, S, T] each."""
+        if not self.loss.needs_entropy:
+            return self.policy.score(cache, trajectory), None
+        logits = self.policy.recorded_logits(cache, trajectory)
+        both = picked(logits, trajectory.actions), entropies(logits)
+        log_prob, entropy = (leave_out_given(part, trajectory.given) for part in both)
+        return log_prob, entropy

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import copy
+import math
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +16,15 @@ from routelearn.decoding.rollout import rollout
 from routelearn.evaluation.evaluate import paired_gap
 from routelearn.problems.base import NumpyRng, Problem, take, to_device, to_single
 from routelearn.runtime.compiling import autocast
-from routelearn.training.config import TrainConfig
+from routelearn.training import distributed
+
+if TYPE_CHECKING:
+    from routelearn.training.config import TrainConfig
+    from routelearn.training.log import Tally
+    from routelearn.training.state import RunState
+
+# A run of so many minutes is validated so often at least, but not while validating would take a tenth of the time.
+LOOKS, PATIENCE = 20, 10
 
 
 def validation_set(problem: Problem, config: TrainConfig, n: int, device: torch.device) -> Any:
@@ -93,3 +103,52 @@ def gaps(costs: dict[int, Tensor], reference: dict[int, Tensor]) -> dict[str, fl
     """Per size, the paired gap to reference costs, of as many instances as there are any for."""
     known = {n: reference[n] for n in costs if n in reference}
     return {str(n): paired_gap(costs[n][: len(theirs)], theirs)[0] for n, theirs in known.items()}
+
+
+class Judge:
+    """Validates a run: on which instances, and when next."""
+
+    def __init__(self, state: RunState, reference: dict[int, Tensor]):
+        self.problem, self.precision, self.reference = state.problem, state.precision, reference
+        self.sets = {n: validation_set(state.problem, state.config, n, state.device) for n in state.config.sizes}
+        self.settling = settling_set(state.problem, state.config, state.device)
+        self.interval = state.limit / LOOKS
+        self.step, self.due = -1, state.elapsed + self.interval  # validated last at this step; due again at this time
+
+    def __call__(self, state: RunState, tally: Tally) -> dict[int, float]:
+        """Mean costs by size of the policy as it is; the tally hears of them."""
+        began = state.elapsed
+        settle(self.problem, state.policy, self.settling, self.precision)
+        costs, tally.gap = self.costs(state.policy)
+        tally.validation = {str(n): cost for n, cost in costs.items()}
+        tally.mismatch = max(
+            mismatch(self.problem, state.policy, x, state.config, self.precision) for x in self.sets.values()
+        )
+        self.step, now = state.step, state.elapsed
+        self.due = now + max(self.interval, PATIENCE * (now - began))
+        return costs
+
+    def costs(self, policy: Any) -> tuple[dict[int, float], dict[str, float]]:
+        """Mean costs by size, the same on all ranks, and gaps to the reference."""
+        costs = {n: validate(self.problem, policy, x, self.precision) for n, x in self.sets.items()}
+        means = distributed.largest(*(float(cost.mean()) for cost in costs.values()))
+        return dict(zip(costs, means, strict=True)), gaps(costs, self.reference)
+
+    def settled(self, policy: Any, weights: dict[str, Tensor]) -> Any:
+        """A copy of the policy with these weights, fit to be judged."""
+        made = copy.deepcopy(policy)  # building one would draw from the generator that training draws from
+        made.load_state_dict(weights)
+        settle(self.problem, made, self.settling, self.precision)
+        return made
+
+
+def better(costs: dict[int, float], best: dict[int, float]) -> bool:
+    """Whether a validation beats the best one: by the mean over sizes of its change, each as a share of its own."""
+    if not best:
+        return all(map(math.isfinite, costs.values()))
+    return sum((cost - best[n]) / max(abs(best[n]), 1e-9) for n, cost in costs.items()) < 0
+
+
+def astray(costs: dict[int, float], best: dict[int, float], share: float) -> bool:
+    """Whether some size is worse than in the best validation by more than this share, or has no cost at all."""
+    return any(not cost <= best.get(n, math.inf) + share * abs(best.get(n, 0.0)) for n, cost in costs.items())

@@ -101,7 +101,7 @@ def test_what_a_run_was_begun_with_holds_when_it_goes_on(routelearn, tmp_path):
     begun = routelearn("train", "tsp", "6", *TINY, "--reference", reference, "--deterministic", "--out", out)
     assert (begun.status, begun.err) == (0, "")
     assert json.loads((out / "begun-with.json").read_text()) == {
-        "recipe": "fast", "config": None, "warm_start": None, "reference": str(reference), "deterministic": True,
+        "recipe": "cpu", "config": None, "warm_start": None, "reference": str(reference), "deterministic": True,
     }  # fmt: skip
     heard = []
     with pytest.MonkeyPatch.context() as patch:
@@ -161,9 +161,9 @@ def test_without_arguments_it_is_the_tsp_of_20(routelearn, tmp_path):
 
 def test_the_model_says_by_which_recipe_it_was_made(routelearn, trained, tmp_path):
     out, _ = trained
-    assert model_file.load(out / "last.safetensors").card["recipe"] == "fast"
+    assert model_file.load(out / "last.safetensors").card["recipe"] == "cpu"
     assert routelearn("train", "--resume", "--epochs", "2", "--out", out, "--device", "cpu").status == 0
-    assert model_file.load(out / "last.safetensors").card["recipe"] == "fast"
+    assert model_file.load(out / "last.safetensors").card["recipe"] == "cpu"
     single = (*TINY, "--solutions", "1", "--evaluation-instances", "20", "--recipe", "paper")
     assert routelearn("train", "tsp", "6", *single, "--out", tmp_path / "paper").status == 0
     assert model_file.load(tmp_path / "paper" / "last.safetensors").card["recipe"] == "paper"
@@ -172,7 +172,7 @@ def test_the_model_says_by_which_recipe_it_was_made(routelearn, trained, tmp_pat
 def test_help_names_the_recipe_that_is_taken(routelearn):
     status, out, _ = routelearn("train", "--help")
     assert status == 0
-    assert "settings. [default: fast]" in " ".join(out.split())
+    assert "settings. [default: fast on a GPU, cpu otherwise]" in " ".join(out.split())
 
 
 @pytest.mark.parametrize("option", [("--recipe", "fast"), ("--warm-start", "tsp-20-paper")])

@@ -27,6 +27,7 @@ from routelearn.reproduce.ablations import (
 )
 from routelearn.reproduce.tables import package_csv
 from routelearn.training.config import TrainConfig
+from routelearn.training.result import TrainingResult
 
 SMALL = Run("attention", 20, 0, "exponential", HIGH, 1234)
 
@@ -123,10 +124,10 @@ def test_a_run_that_a_signal_stops_goes_on_from_its_checkpoint(
     asked: list[bool] = []
     whole = ablations.train
 
-    def stopping(config: TrainConfig, out: Path, **settings: object) -> dict[str, object]:
+    def stopping(config: TrainConfig, out: Path, **settings: object) -> TrainingResult:
         asked.append(bool(settings["resume"]))
         last = whole(config, out, **settings)  # type: ignore[arg-type]
-        return {**last, "stopped": len(asked) == 1}
+        return replace(last, stopped=len(asked) == 1)
 
     monkeypatch.setattr(ablations, "train", stopping)
     with pytest.raises(KeyboardInterrupt):

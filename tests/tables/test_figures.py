@@ -14,7 +14,7 @@ from routelearn.data import generate
 from routelearn.errors import InputError
 from routelearn.plots.cvrp_examples import cvrp_examples
 from routelearn.plots.generalisation import GENERAL, LEARNED, SEARCH, Series, generalisation
-from routelearn.plots.learning_curves import learning_curves, read_run
+from routelearn.plots.learning_curves import Curve, learning_curves, read_run
 from routelearn.plots.rates import rate_schedules
 from routelearn.plots.saving import save
 from routelearn.problems.base import take
@@ -47,14 +47,35 @@ def test_a_run_is_read_from_its_metrics(tmp_path: Path) -> None:
     assert large.cost[0] == pytest.approx(5.5)
 
 
-@pytest.mark.parametrize(("along", "last"), [("epochs", 4), ("instances", 2048), ("time", 2.0)])
-def test_curves_are_drawn_along_the_axis_asked_for(tmp_path: Path, along: str, last: float) -> None:
+@pytest.mark.parametrize(("along", "last"), [("epochs", 4), ("instances", 2048), ("time", 2.0), (None, 4)])
+def test_curves_are_drawn_along_the_axis_asked_for(tmp_path: Path, along: str | None, last: float) -> None:
     curves = [*read_run(write_run(tmp_path / "a"), "AM"), *read_run(write_run(tmp_path / "b"), "AM")]
     (axes,) = learning_curves(curves, along=along).axes
     assert [line.get_xdata()[-1] for line in axes.lines] == [last, last]
     assert axes.lines[0].get_color() == axes.lines[1].get_color()  # two seeds of one setting
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["AM"]
     assert "gap" in axes.get_ylabel()
+
+
+@pytest.mark.parametrize(
+    ("instances", "minutes", "epochs", "along", "label", "last"),
+    [
+        (15_936, 2.0, 0.25, None, "training instances", 15_936),
+        (400_000, 2.0, 0.25, None, "training instances, thousands", 400),
+        (6_400_000, 30.0, 100, None, "epochs", 100),
+        (6_400_000, 30.0, 100, "instances", "training instances, millions", 6.4),
+        (15_936, 0.5, 0.25, "time", "seconds of training", 30),
+        (400_000, 20.0, 3, "time", "minutes of training", 20),
+        (400_000, 600.0, 3, "time", "hours of training", 10),
+    ],
+)
+def test_axis_and_unit_go_by_the_run(
+    instances: int, minutes: float, epochs: float, along: str | None, label: str, last: float
+) -> None:
+    curve = Curve("a", 20, [epochs / 2, epochs], [instances / 2, instances], [minutes / 2, minutes], [5.0, 4.0], [])
+    (axes,) = learning_curves([curve], along=along).axes
+    assert axes.get_xlabel() == label
+    assert axes.lines[0].get_xdata()[-1] == pytest.approx(last)
 
 
 def test_without_reference_costs_the_cost_is_drawn_and_a_gap_refused(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from train_cases import CPU, make_update, tiny
+from train_cases import CPU, make_step, tiny
 
 from routelearn import policies
 from routelearn.decoding.decode import decode
@@ -19,10 +19,11 @@ from routelearn.training.baselines import (
     ExponentialBaseline,
     NoBaseline,
     RolloutBaseline,
+    RunParts,
     SharedBaseline,
 )
 from routelearn.training.baselines.rollout import paired_p_value, student_tail
-from routelearn.training.loop import make_baseline
+from routelearn.training.state import make_baseline
 
 COST = torch.tensor([[1.0, 2.0, 6.0], [4.0, 4.0, 7.0]])
 
@@ -80,9 +81,9 @@ def test_critic_and_policy_learn_only_from_their_own_loss():
     config = tiny(baseline="critic", solutions=1, gradient_norm=1e9)
     problem = get("tsp")
     critic = CriticBaseline(problem.feature_dims, 32, 2, 32, "layer")
-    update = make_update(config, critic, dtype=torch.float64)
-    policy, twin, state = copy.deepcopy(update.policy), copy.deepcopy(critic), torch.get_rng_state()
-    update()
+    step = make_step(config, critic, dtype=torch.float64)
+    policy, twin, state = copy.deepcopy(step.policy), copy.deepcopy(critic), torch.get_rng_state()
+    step()
 
     class Constant(NoBaseline):
         """Gives the critic's own values without a critic."""
@@ -95,13 +96,13 @@ def test_critic_and_policy_learn_only_from_their_own_loss():
     prepared = twin.prepare(x, problem.features(x))
     values = prepared.detach()
     torch.set_rng_state(state)
-    alone = make_update(config, Constant(), dtype=torch.float64)
+    alone = make_step(config, Constant(), dtype=torch.float64)
     alone.policy.load_state_dict(policy.state_dict())
     torch.set_rng_state(state)
     costs = {}
     alone.cost = lambda x, tour: costs.setdefault("cost", problem.cost(x, tour))
     alone()
-    for mine, reference in zip(update.policy.parameters(), alone.policy.parameters(), strict=True):
+    for mine, reference in zip(step.policy.parameters(), alone.policy.parameters(), strict=True):
         torch.testing.assert_close(mine.grad, reference.grad, rtol=0, atol=1e-12)
     twin.loss(prepared, costs["cost"]).backward()
     for mine, reference in zip(critic.parameters(), twin.parameters(), strict=True):
@@ -206,7 +207,7 @@ def test_rollout_value_is_the_greedy_cost_of_the_frozen_policy(name):
     problem, config = get(name), tiny(problem=name, sizes=(7,), baseline="rollout", norm="batch")
     policy = policies.build("attention", shape_of(problem), config.policy_options())
     bound = {7: problem.max_steps(problem.sample(DeviceRng(), 64, 7))}
-    baseline = make_baseline(config, problem, policy, bound, "float32", CPU, False)
+    baseline = make_baseline(RunParts(config, problem, policy, bound, "float32", CPU, False))
     frozen = copy.deepcopy(policy).eval()
     with torch.no_grad():
         for parameter in policy.parameters():
@@ -223,7 +224,7 @@ def test_rollout_value_is_the_greedy_cost_of_the_frozen_policy(name):
 def test_rollout_value_is_infinite_where_the_frozen_policy_does_not_finish():
     problem, config = get("cvrp"), tiny(problem="cvrp", sizes=(7,), baseline="rollout")
     policy = policies.build("attention", shape_of(problem), config.policy_options())
-    baseline = make_baseline(config, problem, policy, {7: 6}, "float32", CPU, False)
+    baseline = make_baseline(RunParts(config, problem, policy, {7: 6}, "float32", CPU, False))
     baseline.phase(1)
     x = problem.sample(DeviceRng(), 5, 7)
     assert baseline.prepare(x, problem.features(x)).isinf().all()

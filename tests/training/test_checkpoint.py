@@ -94,4 +94,4 @@ def test_a_checkpoint_from_before_origins_were_kept_goes_on(whole, tmp_path):
     path.write_bytes(whole)
     state = {name: value for name, value in checkpoint.load(path).items() if name in (*NEEDED, "format")}
     torch.save(state, path)
-    assert run(tiny(width=8, heads=1, hidden=8, epochs=2), tmp_path, resume=True)["step"] == 6
+    assert run(tiny(width=8, heads=1, hidden=8, epochs=2), tmp_path, resume=True).step == 6

@@ -29,6 +29,7 @@ INVALID = {
     "multistart": [1, "yes"],
     "loss": ["ppo", "preference"],  # preferences need the shared baseline
     "preference_scale": [0.0, -1.0, math.nan],
+    "entropy_weight": [0.0, -1.0, math.nan, "much"],
     "beta": [-0.1, 1.1, math.nan],
     "warmup_epochs": [-1, 0.5],
     "significance": [-0.1, 1.5, "low"],
@@ -42,6 +43,7 @@ INVALID = {
     "decay": [-0.1, 1.01],
     "hold": [-0.1, 1.1],
     "ramp_steps": [-1, 1.5],
+    "ramp": [-0.1, 1.5, "slow"],
     "gradient_norm": [0.0, -1.0, math.nan],
     "explosion": [0.0, math.nan],
     "precision": ["float16", "double"],
@@ -49,11 +51,12 @@ INVALID = {
     "validation_instances": [0, -1],
     "validation_seed": [-1, 2**32],
     "rollback": [0.0, -0.1, math.nan],
+    "settings": [3, {"mine": None}, {"mine": 1.0}],
 }
 
 
 def test_every_field_has_invalid_values_to_try():
-    assert set(INVALID) == {field.name for field in dataclasses.fields(TrainConfig)}
+    assert set(INVALID) == set(TrainConfig.names())
 
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in INVALID.items() for value in values])
@@ -133,7 +136,7 @@ def test_recipes_by_name():
     assert recipes.make("fast", "tsp", (20, 50)) == recipes.fast("tsp", (20, 50))
     with pytest.raises(InputError, match="one size at a time"):
         recipes.make("paper", "tsp", (20, 50))
-    with pytest.raises(InputError, match="unknown recipe 'quick'; the choices are paper, fast"):
+    with pytest.raises(InputError, match="unknown recipe 'quick'; the choices are paper, fast, cpu"):
         recipes.make("quick", "tsp", (20,))
     with pytest.raises(InputError, match="unknown problem 'tps'"):
         recipes.make("fast", "tps", (20,))

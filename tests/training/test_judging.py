@@ -14,8 +14,8 @@ from routelearn.models import model_file
 from routelearn.problems import get
 from routelearn.training import checkpoint, recipes
 from routelearn.training import loop as train_module
-from routelearn.training.tally import astray, better
-from routelearn.training.validation import settling_set, validation_set
+from routelearn.training import validation as validation_module
+from routelearn.training.validation import astray, better, settling_set, validation_set
 
 
 @pytest.mark.parametrize("name", ["tsp", "cvrp"])
@@ -46,7 +46,7 @@ def test_one_size_that_goes_astray_is_enough():
 
 
 def test_a_run_of_minutes_is_validated_long_before_its_first_epoch_ends(tmp_path, monkeypatch):
-    monkeypatch.setattr(train_module, "PATIENCE", 0)
+    monkeypatch.setattr(validation_module, "PATIENCE", 0)
     run(tiny(epochs=1, epoch_steps=10**6, minutes=3 / 60, rollback=10.0), tmp_path)
     judged = [row for row in log_of(tmp_path) if row.get("validation")]
     assert len(judged) > 5
@@ -55,7 +55,7 @@ def test_a_run_of_minutes_is_validated_long_before_its_first_epoch_ends(tmp_path
 
 
 def test_validating_does_not_take_more_than_a_share_of_the_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(train_module, "PATIENCE", 10**6)
+    monkeypatch.setattr(validation_module, "PATIENCE", 10**6)
     run(tiny(epochs=1, epoch_steps=10**6, minutes=2 / 60), tmp_path)
     assert len([row for row in log_of(tmp_path) if row.get("validation")]) <= 2  # the first, and at the end
 
@@ -65,7 +65,7 @@ def test_the_end_of_an_epoch_is_judged_and_told_once(tmp_path):
     last = run(tiny(epochs=2, epoch_steps=4), tmp_path, report=heard.append)
     judged = [row["step"] for row in log_of(tmp_path) if row.get("validation")]
     assert judged == [4, 8]
-    assert heard[-1]["validation"] == last["validation"]
+    assert heard[-1]["validation"] == {"6": last.validation[6]}
 
 
 def test_a_run_that_is_stopped_is_not_judged(tmp_path, monkeypatch):
@@ -73,12 +73,12 @@ def test_a_run_that_is_stopped_is_not_judged(tmp_path, monkeypatch):
         if row["step"] == 5:
             signal.raise_signal(signal.SIGTERM)
 
-    whole = train_module.validate
+    whole = validation_module.validate
     calls = []
-    monkeypatch.setattr(train_module, "validate", lambda *given: calls.append(1) or whole(*given))
+    monkeypatch.setattr(validation_module, "validate", lambda *given: calls.append(1) or whole(*given))
     last = run(tiny(epochs=3, epoch_steps=4), tmp_path, report=stop, look_seconds=0.0)
-    assert (last["stopped"], last["step"], len(calls)) == (True, 5, 1)
-    assert last["validation"] == log_of(tmp_path)[3]["validation"], "the last that is known"
+    assert (last.stopped, last.step, len(calls)) == (True, 5, 1)
+    assert last.validation == {6: log_of(tmp_path)[3]["validation"]["6"]}, "the last that is known"
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="no such signal here")
@@ -94,7 +94,7 @@ def test_a_terminal_that_is_closed_stops_the_run_with_a_checkpoint_unless_that_i
         assert signal.getsignal(signal.SIGHUP) == handler, "put back as it was"
     finally:
         signal.signal(signal.SIGHUP, before)
-    assert last["stopped"] == (last_step == 2)
+    assert last.stopped == (last_step == 2)
     assert checkpoint.load(tmp_path / "checkpoint.pt")["step"] == last_step
 
 
@@ -117,7 +117,7 @@ def test_a_run_whose_minutes_are_over_stays_as_it_was(tmp_path):
     first = run(config, tmp_path)
     before = (tmp_path / "config.json").read_text()
     again = run(tiny(epochs=1, epoch_steps=10**6, minutes=0.01, rate=5.0), tmp_path, resume=True)
-    assert again["step"] == first["step"]
+    assert again.step == first.step
     assert (tmp_path / "config.json").read_text() == before
 
 
@@ -138,7 +138,7 @@ def test_where_no_step_was_applied_nothing_is_averaged_and_it_is_said(tmp_path):
     run(config, tmp_path)
     rows = log_of(tmp_path)
     assert rows[-1]["cost"] is None
-    assert any("no step of this epoch was applied" in row.get("note", "") for row in rows)
+    assert any("every step of this epoch was skipped" in row.get("note", "") for row in rows)
     assert all(math.isfinite(cost) for row in rows for cost in row.get("validation", {}).values())
 
 

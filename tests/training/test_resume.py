@@ -12,9 +12,8 @@ from safetensors.torch import load_file
 from train_cases import CPU, differences, final_state, log_of, run, tiny
 
 from routelearn.errors import InputError
-from routelearn.training import checkpoint
-from routelearn.training import loop as train_module
-from routelearn.training.loop import train
+from routelearn.training import checkpoint, loop
+from routelearn.training import validation as validation_module
 
 
 def stop_at(step):
@@ -35,11 +34,11 @@ def check_resume(config, tmp_path, *stops):
     options = {"look_seconds": 0.0}
     for i, step in enumerate(stops):
         report = run(config, tmp_path / "parts", resume=i > 0, report=stop_at(step), **options)
-        assert (report["stopped"], report["step"]) == (True, step)
+        assert (report.stopped, report.step) == (True, step)
         assert checkpoint.load(tmp_path / "parts" / "checkpoint.pt")["step"] == step
     report = run(config, tmp_path / "parts", resume=True, **options)
-    assert not report["stopped"]
-    assert report["validation"] == whole["validation"]
+    assert not report.stopped
+    assert report.validation == whole.validation
     a, b = final_state(tmp_path / "whole"), final_state(tmp_path / "parts")
     assert a["step"] == config.epochs * config.epoch_steps
     assert differences(a, b) == []
@@ -55,10 +54,10 @@ def test_on_a_gpu_the_same_bits_come_again_where_that_is_asked_for(tmp_path, nam
         epoch_steps=60, precision="bfloat16", **changes,
     )  # fmt: skip
     options = {"device": torch.device("cuda"), "deterministic": True, "look_seconds": 0.0}
-    train(config, tmp_path / "whole", **options)
-    report = train(config, tmp_path / "parts", report=stop_at(40), **options)
-    assert (report["stopped"], report["step"]) == (True, 40)
-    train(config, tmp_path / "parts", resume=True, **options)
+    loop.run(config, tmp_path / "whole", **options)
+    report = loop.run(config, tmp_path / "parts", report=stop_at(40), **options)
+    assert (report.stopped, report.step) == (True, 40)
+    loop.run(config, tmp_path / "parts", resume=True, **options)
     assert differences(final_state(tmp_path / "whole"), final_state(tmp_path / "parts")) == []
 
 
@@ -119,7 +118,7 @@ def test_going_back_to_the_best_survives_a_resume(tmp_path):
 def test_more_epochs_can_follow_a_finished_run(tmp_path):
     run(tiny(epochs=1), tmp_path)
     report = run(tiny(epochs=2), tmp_path, resume=True)
-    assert report["step"] == 6
+    assert report.step == 6
     assert [row["step"] for row in log_of(tmp_path)][-1] == 6
 
 
@@ -127,15 +126,15 @@ def test_resuming_a_finished_run_reports_it_as_it_is(tmp_path):
     first = run(tiny(epochs=1), tmp_path)
     heard = []
     again = run(tiny(epochs=1), tmp_path, resume=True, report=heard.append)
-    assert again["validation"] == first["validation"]
-    assert again["step"] == first["step"] == 3
+    assert again.validation == first.validation
+    assert again.step == first.step == 3
     assert heard == [], "no step was made of which anything could be told"
 
 
 def test_the_best_model_never_gets_worse(tmp_path, monkeypatch):
     """If the end of a run was the best of it, it stays so when the run goes on."""
     costs = iter([5.4, 5.0, 5.2])
-    monkeypatch.setattr(train_module, "validate", lambda *_: torch.full((2,), next(costs)))
+    monkeypatch.setattr(validation_module, "validate", lambda *_: torch.full((2,), next(costs)))
     run(tiny(epochs=2), tmp_path)
     best, last = (load_file(tmp_path / f"{name}.safetensors") for name in ("best", "last"))
     assert differences(best, last) == []
@@ -152,7 +151,7 @@ def test_the_best_is_judged_anew_where_a_run_goes_on_with_other_validation_insta
         seen.append(len(x.xy))
         return torch.full((2,), {32: 5.0, 4: 3.0}[len(x.xy)] + 0.1 * len(seen))
 
-    monkeypatch.setattr(train_module, "validate", validate)
+    monkeypatch.setattr(validation_module, "validate", validate)
     run(config, tmp_path)
     assert checkpoint.load(tmp_path / "checkpoint.pt")["best"]["costs"] == {6: pytest.approx(5.1)}
     run(replace(config, epochs=2, validation_instances=4), tmp_path, resume=True)
@@ -170,15 +169,15 @@ def test_a_checkpoint_from_before_costs_were_kept_by_size_goes_on(tmp_path, vali
     if not validated:
         state["best"] = {}
     checkpoint.save(tmp_path / "checkpoint.pt", dict(state))
-    assert run(config, tmp_path, resume=True)["step"] == 8
+    assert run(config, tmp_path, resume=True).step == 8
     best = checkpoint.load(tmp_path / "checkpoint.pt")["best"]["costs"]
     assert best[6] <= known.get(6, 99.0)
 
 
 def test_a_first_validation_that_is_not_a_number_does_not_end_the_run(tmp_path, monkeypatch):
     costs = iter([float("nan"), 4.0, 4.0])
-    monkeypatch.setattr(train_module, "validate", lambda *_: torch.full((2,), next(costs)))
-    assert run(tiny(epochs=2), tmp_path)["step"] == 6
+    monkeypatch.setattr(validation_module, "validate", lambda *_: torch.full((2,), next(costs)))
+    assert run(tiny(epochs=2), tmp_path).step == 6
 
 
 def test_a_log_that_went_on_beyond_the_checkpoint_is_cut(tmp_path):
@@ -204,7 +203,7 @@ def test_settings_of_the_resumed_run_are_written_down(tmp_path):
 
 def test_resume_without_a_checkpoint_is_refused(tmp_path):
     with pytest.raises(InputError, match="no checkpoint there"):
-        train(tiny(), tmp_path, device=CPU, resume=True)
+        loop.run(tiny(), tmp_path, device=CPU, resume=True)
 
 
 @pytest.mark.parametrize(

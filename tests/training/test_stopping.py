@@ -21,7 +21,7 @@ import sys
 from pathlib import Path
 from train_cases import run, tiny
 report = run(tiny(epochs=1_000_000), Path(sys.argv[1]), look_seconds=0.0)
-print("stopped" if report["stopped"] else "ended", report["step"])
+print("stopped" if report.stopped else "ended", report.step)
 """
 
 

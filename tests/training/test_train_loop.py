@@ -13,12 +13,16 @@ import pytest
 import torch
 from train_cases import CPU, log_of, run, tiny
 
+from routelearn import problems
 from routelearn.errors import InputError
 from routelearn.models import model_file
 from routelearn.runtime import compiling
-from routelearn.training import checkpoint
-from routelearn.training import loop as train_module
-from routelearn.training.loop import longer, scheduled_rate, shorter, train
+from routelearn.training import checkpoint, loop
+from routelearn.training import state as state_module
+from routelearn.training import validation as validation_module
+from routelearn.training.baselines import rollout as rollout_baseline
+from routelearn.training.schedule import longer, scheduled_rate, shorter
+from routelearn.training.step import Step
 from routelearn.training.validation import validate, validation_set
 
 
@@ -28,22 +32,22 @@ def notes_of(out):
 
 def test_an_unfinished_rollout_is_skipped_and_longer_ones_are_allowed_from_then_on(tmp_path, monkeypatch):
     """The bound starts far too short, as if drawn from an easier distribution."""
-    problem = train_module.problems.get("cvrp")
+    problem = problems.get("cvrp")
     monkeypatch.setattr(type(problem), "max_steps", lambda self, x: 8 if x.xy.shape[0] == 64 else 16)
     config = tiny(problem="cvrp", sizes=(8,), epochs=1, epoch_steps=12)
     report = run(config, tmp_path)
     state = checkpoint.load(tmp_path / "checkpoint.pt")
     assert state["rollout_steps"][8] >= 12
-    assert 1 <= report["skipped"] == state["skipped"] < 12
-    assert "did not finish in 8 steps" in notes_of(tmp_path)[0]
+    assert 1 <= report.skipped == state["skipped"] < 12
+    assert "took over 8 steps: allowing more" in notes_of(tmp_path)[0]
     # Adam counts the steps that were applied.
     assert state["optimiser"]["state"][0]["step"] == 12 - state["skipped"]
 
 
 def test_a_size_that_is_named_twice_comes_twice_as_often(tmp_path):
     report = run(tiny(sizes=(6, 7, 6), batch=(4, 2, 4), epochs=1, epoch_steps=6), tmp_path)
-    assert report["instances"] == 4 * 4 + 2 * 2
-    assert set(report["validation"]) == {"6", "7"}
+    assert report.instances == 4 * 4 + 2 * 2
+    assert set(report.validation) == {6, 7}
     assert model_file.load(tmp_path / "last.safetensors").card["sizes"] == [6, 7]
 
 
@@ -60,19 +64,19 @@ def test_a_thread_can_train_and_the_librarys_settings_are_put_back(tmp_path):
         assert torch.get_float32_matmul_precision() == "medium"
     finally:
         torch.set_float32_matmul_precision("highest")
-    assert report["step"] == 3
+    assert report.step == 3
     assert not torch.are_deterministic_algorithms_enabled()
 
 
 def test_rollouts_become_shorter_where_most_steps_go_unused_and_the_baseline_follows(tmp_path, monkeypatch):
     bounds = []
-    truncated = train_module.truncated_greedy_costs
+    truncated = rollout_baseline.truncated_greedy_costs
 
     def spy(problem, policy, x, steps, **options):
         bounds.append(steps)
         return truncated(problem, policy, x, steps, **options)
 
-    monkeypatch.setattr(train_module, "truncated_greedy_costs", spy)
+    monkeypatch.setattr(rollout_baseline, "truncated_greedy_costs", spy)
     config = tiny(problem="cvrp", sizes=(20,), baseline="rollout", solutions=1, epochs=3, epoch_steps=3)
     run(config, tmp_path)
     final = checkpoint.load(tmp_path / "checkpoint.pt")["rollout_steps"][20]
@@ -103,7 +107,7 @@ def test_a_run_that_diverges_goes_back_to_its_best_with_half_the_rate(tmp_path, 
         saved.append({name: value.clone() for name, value in policy.state_dict().items()})
         return torch.full((4,), next(totals))
 
-    monkeypatch.setattr(train_module, "validate", forced)
+    monkeypatch.setattr(validation_module, "validate", forced)
     run(tiny(epochs=3), tmp_path, look_seconds=0.0)
     state = checkpoint.load(tmp_path / "checkpoint.pt")
     assert (state["rollbacks"], state["rate_scale"]) == (1, 0.5)
@@ -117,7 +121,7 @@ def test_a_run_that_diverges_goes_back_to_its_best_with_half_the_rate(tmp_path, 
 
 def test_half_the_rate_is_used_after_going_back(tmp_path, monkeypatch):
     totals = iter([1.0, 1.2, 1.0, 1.0])
-    monkeypatch.setattr(train_module, "validate", lambda *given: torch.full((4,), next(totals)))
+    monkeypatch.setattr(validation_module, "validate", lambda *given: torch.full((4,), next(totals)))
     run(tiny(epochs=3, rate=1e-3), tmp_path)
     rates = {row["epoch"]: row["rate"] for row in log_of(tmp_path)}
     assert (rates[1], rates[2], rates[3]) == (1e-3, 1e-3, 5e-4)
@@ -126,14 +130,14 @@ def test_half_the_rate_is_used_after_going_back(tmp_path, monkeypatch):
 @pytest.mark.parametrize("third", [1.09, 1.0, 0.9])
 def test_within_a_tenth_of_the_best_the_run_goes_on(tmp_path, monkeypatch, third):
     totals = iter([2.0, 1.0, third, 1.0])
-    monkeypatch.setattr(train_module, "validate", lambda *given: torch.full((4,), next(totals)))
+    monkeypatch.setattr(validation_module, "validate", lambda *given: torch.full((4,), next(totals)))
     run(tiny(epochs=3), tmp_path)
     assert checkpoint.load(tmp_path / "checkpoint.pt")["rollbacks"] == 0
 
 
 def test_negative_costs_have_a_best_too(tmp_path, monkeypatch):
     totals = iter([-2.0, -1.7])
-    monkeypatch.setattr(train_module, "validate", lambda *given: torch.full((4,), next(totals)))
+    monkeypatch.setattr(validation_module, "validate", lambda *given: torch.full((4,), next(totals)))
     run(tiny(problem="op-const", epochs=2), tmp_path)
     state = checkpoint.load(tmp_path / "checkpoint.pt")
     assert (state["rollbacks"], state["best"]["costs"]) == (1, {6: -2.0})
@@ -154,9 +158,9 @@ def test_the_run_directory_holds_models_log_and_configuration(tmp_path):
     assert json.loads((tmp_path / "config.json").read_text()) == json.loads(config.to_json())
     rows = log_of(tmp_path)
     assert [row["epoch"] for row in rows if "validation" in row][:2] == [1, 2]
-    assert rows[-1]["instances"] == 6 * 8 == report["instances"]
+    assert rows[-1]["instances"] == 6 * 8 == report.instances
     assert rows[-1]["gap"]["6"] == pytest.approx(rows[-1]["validation"]["6"] / 2 - 1)
-    problem = train_module.problems.get("tsp")
+    problem = problems.get("tsp")
     x = validation_set(problem, config, 6, CPU)
     best, last = (model_file.load(tmp_path / f"{name}.safetensors") for name in ("best", "last"))
     assert best.card["validation_cost"] == pytest.approx(float(validate(problem, best.policy, x, "float32").mean()))
@@ -166,31 +170,29 @@ def test_the_run_directory_holds_models_log_and_configuration(tmp_path):
 
 def test_training_leaves_batch_statistics_in_training_mode_after_every_epoch(tmp_path, monkeypatch):
     modes = []
-    call = train_module.Update.__call__
-    monkeypatch.setattr(train_module.Update, "__call__", lambda self: (modes.append(self.policy.training), call(self)))
+    call = Step.__call__
+    monkeypatch.setattr(Step, "__call__", lambda self: (modes.append(self.policy.training), call(self)))
     run(tiny(norm="batch", baseline="rollout", solutions=1, epochs=3), tmp_path)
     assert modes == [True] * 9
 
 
 def test_several_sizes_take_turns_with_their_own_batch(tmp_path, monkeypatch):
     drawn = []
-    call = train_module.Update.__call__
-    monkeypatch.setattr(
-        train_module.Update, "__call__", lambda self: (drawn.append((self.size, self.batch)), call(self))
-    )
+    call = Step.__call__
+    monkeypatch.setattr(Step, "__call__", lambda self: (drawn.append((self.size, self.batch)), call(self)))
     report = run(tiny(sizes=(6, 8), batch=(8, 4), epochs=1, epoch_steps=4), tmp_path)
     assert drawn == [(6, 8), (8, 4), (6, 8), (8, 4)]
-    assert report["instances"] == 24
-    assert set(report["validation"]) == {"6", "8"}
+    assert report.instances == 24
+    assert set(report.validation) == {6, 8}
 
 
 def test_time_ends_the_run_and_its_schedule(tmp_path, monkeypatch):
     """A clock that ticks once a look: no two machines take equally long."""
     ticks = itertools.count(0.0, 0.5)
-    monkeypatch.setattr(train_module, "time", SimpleNamespace(monotonic=lambda: next(ticks)))
+    monkeypatch.setattr(state_module, "time", SimpleNamespace(monotonic=lambda: next(ticks)))
     report = run(tiny(epochs=1_000_000, minutes=1.0, schedule="linear"), tmp_path, look_seconds=0.0)
-    assert not report["stopped"]
-    assert 60 <= report["elapsed"] < 70
+    assert not report.stopped
+    assert 1 <= report.minutes < 1.2
     rates = [row["rate"] for row in log_of(tmp_path)]
     assert 10 < len(rates) < 100
     assert rates == sorted(rates, reverse=True)
@@ -205,6 +207,8 @@ def test_schedules():
     config = tiny(rate=1.0, schedule="cosine")
     assert scheduled_rate(config, 0, 0, 0.5) == pytest.approx(0.5)
     assert scheduled_rate(config, 0, 0, 0.25) == pytest.approx(0.5 * (1 + math.cos(math.pi / 4)))
+    config = tiny(rate=1.0, ramp=0.2)
+    assert [scheduled_rate(config, 0, 0, p) for p in (0.0, 0.1, 0.2, 0.9)] == [0.01, 0.5, 1.0, 1.0]
     config = tiny(rate=1.0, ramp_steps=4)
     assert [scheduled_rate(config, step, 0, 0.0) for step in (0, 1, 3, 9)] == [0.25, 0.5, 1.0, 1.0]
 
@@ -221,7 +225,7 @@ def test_a_warm_start_takes_what_fits_and_refuses_a_stranger(tmp_path):
     run(tiny(epochs=2, rate=1e-12), tmp_path / "second", resume=True)
     assert model_file.load(tmp_path / "second" / "last.safetensors").card["warm_start"] == "first/last"
     with pytest.raises(InputError, match="parameters fit this policy"):
-        train(tiny(width=16, epochs=1), tmp_path / "third", device=CPU, compile=False, warm_start=start)
+        loop.run(tiny(width=16, epochs=1), tmp_path / "third", device=CPU, compile=False, warm_start=start)
 
 
 def test_the_best_models_card_tells_of_its_own_moment(tmp_path):
@@ -256,12 +260,6 @@ def test_a_finished_run_keeps_its_configuration_when_it_is_resumed(tmp_path):
     before = (tmp_path / "config.json").read_text()
     run(tiny(epochs=1, rate=1e-2), tmp_path, resume=True)
     assert (tmp_path / "config.json").read_text() == before
-
-
-def test_a_baseline_that_nobody_makes_is_not_another_one():
-    config = SimpleNamespace(baseline="mine")
-    with pytest.raises(InputError, match="no baseline is made for 'mine'"):
-        train_module.make_baseline(config, None, None, {}, "float32", CPU, False)
 
 
 def test_the_same_bits_are_asked_of_compiler_and_library(tmp_path, monkeypatch):

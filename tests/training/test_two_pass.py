@@ -6,11 +6,11 @@ import copy
 
 import pytest
 import torch
-from train_cases import make_update, tiny
+from train_cases import make_step, tiny
 
 from routelearn.decoding.rollout import Live, begin, look
 from routelearn.problems import PROBLEMS
-from routelearn.training import step as update_module
+from routelearn.training import step as step_module
 
 BATCH, SIZE, SOLUTIONS = 5, 7, 3
 TOLERANCE = 1e-9
@@ -31,35 +31,35 @@ def step_by_step(problem, policy, x, tour, prefix):
 
 def check_gradient(monkeypatch, **changes):
     config = tiny(sizes=(SIZE,), batch=(BATCH,), solutions=SOLUTIONS, gradient_norm=1e9, **changes)
-    update = make_update(config, dtype=torch.float64)
-    before, seen = copy.deepcopy(update.policy), {}
-    rollout = update_module.rollout
+    step = make_step(config, dtype=torch.float64)
+    before, seen = copy.deepcopy(step.policy), {}
+    rollout = step_module.rollout
 
     def spy(problem, policy, cache, x, **options):
         rolled = rollout(problem, policy, cache, x, **options)
         seen.update(x=x, tour=rolled.tour, prefix=options["prefix"])
         return rolled
 
-    monkeypatch.setattr(update_module, "rollout", spy)
-    update()
+    monkeypatch.setattr(step_module, "rollout", spy)
+    step()
     x, tour, prefix = seen["x"], seen["tour"], seen["prefix"]
     assert (prefix is not None) == config.multistart
-    update.problem.check(x, tour)
+    step.problem.check(x, tour)
 
-    cost = update.problem.cost(x, tour)
+    cost = step.problem.cost(x, tour)
     others = (cost.sum(1, keepdim=True) - cost) / (SOLUTIONS - 1)
-    log_prob = step_by_step(update.problem, before, x, tour, prefix)
+    log_prob = step_by_step(step.problem, before, x, tour, prefix)
     ((cost - others) * log_prob).mean().backward()
 
     largest = 0.0
-    for (name, mine), reference in zip(update.policy.named_parameters(), before.parameters(), strict=True):
+    for (name, mine), reference in zip(step.policy.named_parameters(), before.parameters(), strict=True):
         if reference.grad is None:
             assert mine.grad is None or not mine.grad.any(), f"{name} has no gradient in the reference"
             continue
         assert (mine.grad - reference.grad).abs().max() <= TOLERANCE, name
         largest = max(largest, float(reference.grad.abs().max()))
     assert largest > 1e-3, "the comparison would pass for no gradient at all"
-    for mine, reference in zip(update.policy.buffers(), before.buffers(), strict=True):
+    for mine, reference in zip(step.policy.buffers(), before.buffers(), strict=True):
         torch.testing.assert_close(mine, reference)  # running statistics saw the batch exactly once
 
 

@@ -8,16 +8,17 @@ from dataclasses import replace
 
 import pytest
 import torch
-from train_cases import CPU, differences, log_of, make_update, run, tiny
+from train_cases import CPU, differences, log_of, make_step, run, tiny
 
 from routelearn import policies
 from routelearn.commands.train import Screen
 from routelearn.policies.base import shape_of
 from routelearn.problems import DeviceRng, get
 from routelearn.training import checkpoint
-from routelearn.training import loop as train_module
+from routelearn.training import validation as validation_module
+from routelearn.training.baselines import RunParts
 from routelearn.training.baselines.rollout import paired_p_value
-from routelearn.training.loop import make_baseline
+from routelearn.training.state import make_baseline
 from routelearn.training.validation import validate
 
 
@@ -33,7 +34,7 @@ def baseline_of(config, policy=None):
     problem, size = get(config.problem), config.sizes[0]
     steps = {size: problem.max_steps(problem.sample(DeviceRng(), 64, size))}
     policy = policy_of(config) if policy is None else policy
-    return make_baseline(config, problem, policy, steps, "float32", CPU, False)
+    return make_baseline(RunParts(config, problem, policy, steps, "float32", CPU, False))
 
 
 # --------------------------------------------------------------------------------------------- baselines
@@ -108,7 +109,7 @@ def test_the_t_test_replaces_the_frozen_policy_at_the_level_it_is_given():
 def test_going_back_to_the_best_brings_back_all_that_was_then(tmp_path, monkeypatch, name):
     """A run that goes back after its second epoch is what another is after its first."""
     config = tiny(baseline=name, solutions=1, norm="batch", batch=(32,), rate=1e-2, evaluation_instances=40)
-    judge = train_module.validate
+    judge = validation_module.validate
 
     def validations(*totals):
         """These for the validation set, the last for all that follow; a rollout baseline's own test stays as it is."""
@@ -120,7 +121,7 @@ def test_going_back_to_the_best_brings_back_all_that_was_then(tmp_path, monkeypa
                 return judge(problem, policy, x, precision)
             return torch.full((4,), left.pop(0) if len(left) > 1 else left[0])
 
-        monkeypatch.setattr(train_module, "validate", forced)
+        monkeypatch.setattr(validation_module, "validate", forced)
 
     validations(1.0)
     run(replace(config, epochs=1), tmp_path / "one")
@@ -151,8 +152,8 @@ def stop_after(out, seconds):
 def test_a_run_whose_minutes_are_over_makes_no_more_steps_when_it_is_resumed(tmp_path):
     stop_after(tmp_path, 61.0)
     report = run(tiny(epochs=3, minutes=1.0), tmp_path, resume=True)
-    assert report["step"] == 3
-    assert report["elapsed"] >= 61
+    assert report.step == 3
+    assert 60 * report.minutes >= 61
 
 
 def test_time_spent_before_a_resume_counts_for_clock_and_schedule(tmp_path):
@@ -204,11 +205,11 @@ def test_a_schedule_holds_the_full_rate_for_its_share_of_the_run(tmp_path, sched
 def step_beside(usual, explosion):
     """The same first step every time, as if gradients had that norm so far: (what was read, whether weights moved)."""
     torch.manual_seed(1)
-    update = make_update(tiny(explosion=explosion))
-    before = [parameter.detach().clone() for parameter in update.policy.parameters()]
-    update.norm_average.fill_(usual)
-    update()
-    return update.meter.read(), bool(differences(before, [p.detach() for p in update.policy.parameters()]))
+    step = make_step(tiny(explosion=explosion))
+    before = [parameter.detach().clone() for parameter in step.policy.parameters()]
+    step.norm_average.fill_(usual)
+    step()
+    return step.meter.read(), bool(differences(before, [p.detach() for p in step.policy.parameters()]))
 
 
 @pytest.mark.parametrize("explosion", [1.5, 4.0, 200.0])
@@ -222,9 +223,9 @@ def test_a_gradient_is_too_large_just_where_the_setting_says(explosion):
 
 def test_a_run_skips_what_its_configuration_calls_an_explosion(tmp_path):
     config = tiny(epochs=2, epoch_steps=3)
-    assert run(config, tmp_path / "usual")["skipped"] == 0
+    assert run(config, tmp_path / "usual").skipped == 0
     strict = run(replace(config, explosion=1e-4), tmp_path / "strict")
-    assert strict["skipped"] == 5, "all but the first step, which there is nothing to compare with"
+    assert strict.skipped == 5, "all but the first step, which there is nothing to compare with"
 
 
 # ----------------------------------------------------------------------------------------------- live line

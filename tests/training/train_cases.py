@@ -1,4 +1,4 @@
-"""What the training tests share: tiny configurations, one update without the loop around it, whole states."""
+"""What the training tests share: tiny configurations, one step without the loop around it, whole states."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ import torch
 from routelearn import policies, problems
 from routelearn.policies.base import shape_of
 from routelearn.problems import DeviceRng
-from routelearn.training import checkpoint
+from routelearn.training import checkpoint, loop
 from routelearn.training.baselines import Baseline, NoBaseline, SharedBaseline
 from routelearn.training.config import TrainConfig
-from routelearn.training.loop import train
-from routelearn.training.step import Meter, Update
+from routelearn.training.result import TrainingResult
+from routelearn.training.state import make_loss
+from routelearn.training.step import Meter, Step
 
 CPU = torch.device("cpu")
 TINY = TrainConfig(
@@ -30,14 +31,14 @@ def tiny(**changes: Any) -> TrainConfig:
     return replace(TINY, **changes)
 
 
-def make_update(
+def make_step(
     config: TrainConfig,
     baseline: Baseline | None = None,
     *,
     dtype: torch.dtype = torch.float32,
     steps: int | None = None,
     rng: Any = None,
-) -> Update:
+) -> Step:
     """One training step ready to be called, with its policy, optimiser and meter as attributes."""
     problem, size = problems.get(config.problem), config.sizes[0]
     policy = policies.build(config.policy, shape_of(problem), config.policy_options()).to(dtype)
@@ -48,14 +49,14 @@ def make_update(
     optimiser = torch.optim.Adam(groups, lr=config.rate, fused=True)
     rng = DeviceRng(CPU, dtype) if rng is None else rng
     bound = problem.max_steps(problem.sample(DeviceRng(), 64, size)) if steps is None else steps
-    return Update(
-        problem, policy, baseline, optimiser, config, size=size, steps=bound, precision="float32", device=CPU,
-        meter=Meter(CPU), norm_average=torch.zeros((), dtype=dtype), compile=False, rng=rng,
+    return Step(
+        problem, policy, baseline, make_loss(config), optimiser, config, size=size, steps=bound, precision="float32",
+        device=CPU, meter=Meter(CPU), norm_average=torch.zeros((), dtype=dtype), compile=False, rng=rng,
     )  # fmt: skip
 
 
-def run(config: TrainConfig, out: Path, **options: Any) -> dict[str, Any]:
-    return train(config, out, device=CPU, compile=False, **options)
+def run(config: TrainConfig, out: Path, **options: Any) -> TrainingResult:
+    return loop.run(config, out, device=CPU, compile=False, **options)
 
 
 def log_of(out: Path) -> list[dict[str, Any]]:

@@ -14,13 +14,14 @@ from unittest import mock
 
 import torch
 from torch import Tensor
-from train_cases import CPU, make_update, run, tiny
+from train_cases import CPU, make_step, run, tiny
 
 from routelearn.policies import base as policy_base
 from routelearn.problems import get
 from routelearn.training import distributed
-from routelearn.training import loop as train_module
+from routelearn.training import loop as loop_module
 from routelearn.training.baselines import Baseline, CriticBaseline, ExponentialBaseline, SharedBaseline
+from routelearn.training.state import RunState
 
 BATCH, STEPS = 8, 4  # instances a step over all ranks; steps
 BASELINES: dict[str, Callable[[], Baseline]] = {
@@ -68,47 +69,43 @@ def take_steps(name: str, norm: str, rank: int, world: int) -> dict[str, Any]:
     torch.manual_seed(3)
     config = tiny(batch=(BATCH // world,), norm=norm, baseline=name, solutions=2)
     source = Slices(rank, world)
-    update = make_update(config, BASELINES[name](), dtype=torch.float64, rng=source)
+    step = make_step(config, BASELINES[name](), dtype=torch.float64, rng=source)
     with mock.patch.object(policy_base, "drawn", lambda logits, temperature: source(logits)):
         for _ in range(STEPS):
-            update()
-    read = update.meter.read()
-    return {"policy": update.policy.state_dict(), "baseline": update.baseline.state_dict(), "skipped": read["skipped"]}
+            step()
+    read = step.meter.read()
+    return {"policy": step.policy.state_dict(), "baseline": step.baseline.state_dict(), "skipped": read["skipped"]}
 
 
 def unfinished_on_one_rank(rank: int) -> dict[str, Any]:
     """Rank 1 alone allows too few steps for its rollouts."""
     torch.manual_seed(3)
-    update = make_update(tiny(problem="cvrp", sizes=(8,)), steps=8 if rank == 1 else 16)
-    before = {key: value.clone() for key, value in update.policy.state_dict().items()}
-    update()
-    return {"before": before, "after": update.policy.state_dict(), "read": update.meter.read()}
+    step = make_step(tiny(problem="cvrp", sizes=(8,)), steps=8 if rank == 1 else 16)
+    before = {key: value.clone() for key, value in step.policy.state_dict().items()}
+    step()
+    return {"before": before, "after": step.policy.state_dict(), "read": step.meter.read()}
 
 
 def whole_run(name: str, folder: Path, rank: int) -> dict[str, Any]:
     """`train` as it is, with a look at what it built."""
     built: dict[str, Any] = {}
-    build, make_baseline = train_module.policies.build, train_module.make_baseline
 
-    def keep_policy(*given: Any) -> Any:
-        built["policy"] = build(*given)
-        return built["policy"]
-
-    def keep_baseline(*given: Any) -> Any:
-        built["baseline"] = make_baseline(*given)
-        return built["baseline"]
+    class Kept(RunState):
+        def __init__(self, *given: Any, **options: Any):
+            super().__init__(*given, **options)
+            built.update(policy=self.policy, baseline=self.baseline)
 
     def stop_rank_one(row: dict[str, Any]) -> None:
         if rank == 1 and row["step"] == STOPPED_AT and "validation" not in row:
             signal.raise_signal(signal.SIGTERM)
 
-    train_module.policies.build, train_module.make_baseline = keep_policy, keep_baseline
+    loop_module.RunState = Kept
     report = run(RUNS[name], folder / name)
     state = {part: built[part].state_dict() for part in ("policy", "baseline")}
     stopped = run(RUNS[name], folder / f"{name}-parts", report=stop_rank_one, look_seconds=0.0)
     run(RUNS[name], folder / f"{name}-parts", resume=True)
-    train_module.policies.build, train_module.make_baseline = build, make_baseline
-    return {**state, "instances": report["instances"], "stopped": (stopped["stopped"], stopped["step"])}
+    loop_module.RunState = RunState
+    return {**state, "instances": report.instances, "stopped": (stopped.stopped, stopped.step)}
 
 
 def main() -> None:

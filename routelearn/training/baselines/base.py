@@ -2,9 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import torch
 from torch import Tensor, nn
+
+from routelearn.problems.base import Problem
+from routelearn.training.making import made
+
+if TYPE_CHECKING:
+    from routelearn.training.config import TrainConfig
+
+
+class RunParts(NamedTuple):
+    """What a baseline may be made from, beside its settings."""
+
+    config: TrainConfig
+    problem: Problem
+    policy: Any
+    steps: dict[int, int]  # size -> bound on the steps of a rollout; the run changes it as it goes
+    precision: str
+    device: torch.device
+    compile: bool
 
 
 class Baseline(nn.Module):
@@ -13,6 +32,13 @@ class Baseline(nn.Module):
     Neither part reads a tensor on the host. State that a resumed run needs lives in buffers, parameters
     and `extra_state`, so a baseline is saved and loaded like any module.
     """
+
+    least_solutions = 1  # of each instance
+
+    @classmethod
+    def make(cls, run: RunParts) -> Baseline:
+        """A baseline for this run: constructor parameters that are fields or settings of its configuration."""
+        return made(cls, run.config)
 
     def prepare(self, x: Any, features: tuple[Tensor, ...]) -> Tensor | None:
         """What needs only the instances: [B, 1], or None."""

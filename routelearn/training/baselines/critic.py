@@ -12,7 +12,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from routelearn.policies.layers import Encoder, initialise
-from routelearn.training.baselines.base import Baseline
+from routelearn.training.baselines.base import Baseline, RunParts
+from routelearn.training.making import made
 
 
 class CriticBaseline(Baseline):
@@ -30,6 +31,12 @@ class CriticBaseline(Baseline):
             self.encoder = Encoder(feature_dims, width, heads, hidden, layers=3, norm=norm)
         self.estimate = nn.Sequential(nn.Linear(width, 128), nn.ReLU(), nn.Linear(128, 1))
         initialise(self)
+
+    @classmethod
+    def make(cls, run: RunParts) -> CriticBaseline:
+        """It reads the nodes in their order if the policy does."""
+        recurrent = any(isinstance(part, nn.RNNBase) for part in run.policy.modules())
+        return made(cls, run.config, feature_dims=run.problem.feature_dims, recurrent=recurrent)
 
     def prepare(self, x: Any, features: tuple[Tensor, ...]) -> Tensor:
         """[B, 1] with gradient. The last axis stays: [B] against costs [B, S] would broadcast to [B, B]."""

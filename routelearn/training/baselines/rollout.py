@@ -10,9 +10,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from routelearn.training.baselines.base import Baseline
+from routelearn.decoding.rollout import advance, rollout
+from routelearn.problems.base import NumpyRng, Problem, to_device, to_single
+from routelearn.runtime.compiling import compiled, compiled_encoder
+from routelearn.training.baselines.base import Baseline, RunParts
 from routelearn.training.baselines.exponential import ExponentialBaseline
 from routelearn.training.distributed import agree
+from routelearn.training.making import made
+from routelearn.training.validation import validate
 
 GreedyCosts = Callable[[Any, Any], Tensor]  # policy, instances -> costs [B, 1], on the device, no gradient
 Draw = Callable[[int], list[Any]]  # the k-th set of evaluation instances, one batch per size
@@ -49,6 +54,32 @@ class RolloutBaseline(Baseline):
         self.instances = draw(0)
         self.frozen_costs: list[Tensor] | None = None
 
+    @classmethod
+    def make(cls, run: RunParts) -> RolloutBaseline:
+        config, problem, device = run.config, run.problem, run.device
+        compiles = run.compile and run.policy.compiles
+        step = compiled(advance, device) if compiles else advance
+        encoders: dict[int, Any] = {}
+
+        def rollout_costs(frozen: Any, x: Any) -> Tensor:
+            if id(frozen) not in encoders:
+                encoders[id(frozen)] = compiled_encoder(frozen, device) if compiles else frozen.encode
+            bound = run.steps[x.xy.shape[1] - (1 if problem.has_depot else 0)]
+            return truncated_greedy_costs(problem, frozen, x, bound, encode=encoders[id(frozen)], step=step)
+
+        def evaluate_costs(candidate: Any, x: Any) -> Tensor:
+            return validate(problem, candidate, x, run.precision)[:, None]
+
+        def draw(which: int) -> list[Any]:
+            sizes = dict.fromkeys(config.sizes)  # each once, however often its turn comes
+            share = -(-config.evaluation_instances // len(sizes))
+            seed = (config.seed + 7_919 * (which + 1)) % 2**32
+            return [to_device(to_single(problem.sample(NumpyRng(seed), share, n)), device) for n in sizes]
+
+        return made(
+            cls, config, policy=run.policy, rollout_costs=rollout_costs, evaluate_costs=evaluate_costs, draw=draw
+        )
+
     def phase(self, epoch: int) -> str:
         self.epoch = epoch
         return "warm-up" if epoch < self.warmup_epochs else "rollout"
@@ -82,6 +113,16 @@ class RolloutBaseline(Baseline):
     def set_extra_state(self, state: dict[str, int]) -> None:
         self.epoch, self.replaced = state["epoch"], state["replaced"]
         self.instances, self.frozen_costs = self.draw(self.replaced), None
+
+
+def truncated_greedy_costs(
+    problem: Problem, policy: Any, x: Any, steps: int, *, encode: Any = None, step: Any = advance
+) -> Tensor:
+    """Greedy costs [B, 1] within a fixed number of steps; infinite where a solution did not finish."""
+    with torch.no_grad():
+        cache = (policy.encode if encode is None else encode)(problem.features(x))
+        rolled = rollout(problem, policy, cache, x, steps=steps, step=step)
+        return torch.where(rolled.done, problem.cost(x, rolled.tour), torch.inf)
 
 
 def paired_p_value(candidate: Tensor, incumbent: Tensor) -> float:

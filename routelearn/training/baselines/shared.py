@@ -8,6 +8,8 @@ from routelearn.training.baselines.base import Baseline
 
 
 class SharedBaseline(Baseline):
+    least_solutions = 2
+
     def value(self, prepared: Tensor | None, cost: Tensor) -> Tensor:
         """[B, S]: independent of the solution it judges, so the gradient stays unbiased."""
         others = cost.shape[1] - 1

@@ -1,19 +1,13 @@
 """Losses by name: what a training step minimises."""
 
-from __future__ import annotations
-
-from typing import Any
-
-from torch import Tensor
-
 from routelearn.registry import Registry
+from routelearn.training.losses.base import Loss, Scored
+from routelearn.training.losses.entropy_bonus import EntropyBonus
+from routelearn.training.losses.policy_gradient import PolicyGradient
+from routelearn.training.losses.preference import Preference
 
+LOSSES: Registry[type[Loss]] = Registry(
+    "loss", {"reinforce": PolicyGradient, "preference": Preference, "entropy": EntropyBonus}
+)
 
-class Loss:
-    """Called with what a step scored: costs, baseline values and log-probabilities."""
-
-    def __call__(self, scored: Any) -> Tensor:
-        raise NotImplementedError(f"{type(self).__name__} computes no loss")
-
-
-LOSSES: Registry[type[Loss]] = Registry("loss", {})
+__all__ = ["LOSSES", "EntropyBonus", "Loss", "PolicyGradient", "Preference", "Scored"]

@@ -1,4 +1,4 @@
-"""One training step: its losses, its forced starts, and the steps that are not applied."""
+"""One training step: its forced starts, and the steps that are not applied."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import math
 
 import pytest
 import torch
-from train_cases import make_update, tiny
+from train_cases import make_step, tiny
 
 from routelearn.problems import PROBLEMS, DeviceRng, get
 from routelearn.training.baselines import CriticBaseline, ExponentialBaseline
-from routelearn.training.step import forced_starts, preference_loss, reinforce_loss
+from routelearn.training.step import forced_starts
 
 
-def whole_state(update):
-    modules = {**update.policy.state_dict(), **update.baseline.state_dict(prefix="baseline.")}
+def whole_state(step):
+    modules = {**step.policy.state_dict(), **step.baseline.state_dict(prefix="baseline.")}
     modules = {name: part for name, part in modules.items() if "num_batches_tracked" not in name}  # nobody reads it
-    return copy.deepcopy((modules | {"usual": update.norm_average}, update.optimiser.state_dict()["state"]))
+    return copy.deepcopy((modules | {"usual": step.norm_average}, step.optimiser.state_dict()["state"]))
 
 
 def same(a, b):
@@ -26,40 +26,12 @@ def same(a, b):
     return weights and all(torch.equal(a[1][i][key], b[1][i][key]) for i in a[1] for key in a[1][i])
 
 
-# ------------------------------------------------------------------------------------------------ losses
-
-
-def test_reinforce_loss_by_hand():
-    cost, value = torch.tensor([[3.0, 5.0]]), torch.tensor([[4.0]])
-    assert reinforce_loss(cost, value, torch.tensor([[-2.0, -1.0]])).item() == pytest.approx((2.0 - 1.0) / 2)
-
-
-def test_preference_loss_by_hand():
-    cost = torch.tensor([[3.0, 1.0, 1.0], [2.0, 4.0, 3.0]])
-    log_prob = torch.tensor([[-1.0, -2.0, -4.0], [-3.0, -3.5, -1.0]])
-
-    def lose(gap):
-        return math.log1p(math.exp(-0.5 * gap))
-
-    # First row: solutions 1 and 2 beat 0, and tie with each other. Second: 0 beats 1 and 2, 2 beats 1.
-    first = lose(-2 + 1) + lose(-4 + 1)
-    second = lose(-3 + 3.5) + lose(-3 + 1) + lose(-1 + 3.5)
-    assert preference_loss(cost, log_prob, 0.5).item() == pytest.approx((first + second) / 2 / 3)
-
-
-def test_preference_loss_raises_the_better_and_lowers_the_worse():
-    log_prob = torch.tensor([[-3.0, -3.0]], requires_grad=True)
-    preference_loss(torch.tensor([[1.0, 2.0]]), log_prob, 0.05).backward()
-    assert log_prob.grad[0, 0] < 0 < log_prob.grad[0, 1]
-    assert log_prob.grad.sum().abs() < 1e-9
-
-
 def test_preference_step_learns(monkeypatch):
-    update = make_update(tiny(loss="preference", solutions=4))
-    before = whole_state(update)
-    update()
-    assert not same(before, whole_state(update))
-    assert update.meter.read()["skipped"] == 0
+    step = make_step(tiny(loss="preference", solutions=4))
+    before = whole_state(step)
+    step()
+    assert not same(before, whole_state(step))
+    assert step.meter.read()["skipped"] == 0
 
 
 # --------------------------------------------------------------------------------------- forced first nodes
@@ -90,12 +62,12 @@ def test_too_few_legal_first_nodes_leave_the_choice_to_the_policy():
 
 
 def test_an_ordinary_step_is_applied():
-    update = make_update(tiny())
-    update()
-    before = whole_state(update)
-    update()
-    assert not same(before, whole_state(update))
-    read = update.meter.read()
+    step = make_step(tiny())
+    step()
+    before = whole_state(step)
+    step()
+    assert not same(before, whole_state(step))
+    read = step.meter.read()
     assert (read["steps"], read["skipped"], read["unfinished"]) == (2, 0, 0)
     assert read["cost"] > 0
     assert read["longest"] == 6
@@ -114,30 +86,30 @@ def made_baseline(name):
 def test_a_step_with_an_unfinished_rollout_changes_nothing(norm, baseline, before):
     solutions = 4 if baseline == "shared" else 1
     config = tiny(problem="cvrp", sizes=(8,), norm=norm, baseline=baseline, solutions=solutions)
-    update = make_update(config, made_baseline(baseline))
+    step = make_step(config, made_baseline(baseline))
     for _ in range(before):
-        update()
-    state = whole_state(update)
-    update.steps = 8  # eight customers of mean demand 5 do not fit one vehicle
-    update()
-    assert same(state, whole_state(update))
-    read = update.meter.read()
+        step()
+    state = whole_state(step)
+    step.steps = 8  # eight customers of mean demand 5 do not fit one vehicle
+    step()
+    assert same(state, whole_state(step))
+    read = step.meter.read()
     assert (read["steps"], read["skipped"], read["unfinished"]) == (before + 1, 1, 1)
 
 
 def test_the_critic_is_clipped_by_itself():
     """A critic's gradient, however large, takes nothing from the policy's step."""
     alone, beside = (
-        make_update(tiny(problem="cvrp", sizes=(8,), baseline="critic", solutions=1, gradient_norm=1e-3),
+        make_step(tiny(problem="cvrp", sizes=(8,), baseline="critic", solutions=1, gradient_norm=1e-3),
                     made_baseline("critic")) for _ in range(2)
     )  # fmt: skip
     beside.policy.load_state_dict(alone.policy.state_dict())
     beside.baseline.load_state_dict(alone.baseline.state_dict())
     for parameter in beside.baseline.parameters():
         parameter.register_hook(lambda gradient: 1000 * gradient)
-    for update in (alone, beside):
+    for step in (alone, beside):
         torch.manual_seed(1)
-        update()
+        step()
     for mine, other in zip(alone.policy.parameters(), beside.policy.parameters(), strict=True):
         torch.testing.assert_close(mine.grad, other.grad, rtol=0, atol=0)
 
@@ -153,58 +125,58 @@ def test_a_baseline_that_did_not_finish_is_an_unfinished_rollout():
         def loss(self, prepared, cost):
             return None
 
-    update = make_update(tiny(), Endless())
-    before = whole_state(update)
-    update()
-    assert same(before, whole_state(update))
-    read = update.meter.read()
+    step = make_step(tiny(), Endless())
+    before = whole_state(step)
+    step()
+    assert same(before, whole_state(step))
+    read = step.meter.read()
     assert (read["skipped"], read["unfinished"]) == (1, 1)
     assert all(math.isfinite(number) for number in read.values())
 
 
 @pytest.mark.parametrize("poison", [math.nan, math.inf])
 def test_a_gradient_that_is_not_finite_is_skipped_and_counted(poison):
-    update = make_update(tiny())
-    update()
-    before, usual = whole_state(update), update.norm_average.clone()
-    parameter = next(update.policy.parameters())
+    step = make_step(tiny())
+    step()
+    before, usual = whole_state(step), step.norm_average.clone()
+    parameter = next(step.policy.parameters())
     handle = parameter.register_hook(lambda gradient: torch.full_like(gradient, poison))
-    update()
-    assert same(before, whole_state(update))
-    assert torch.equal(update.norm_average, usual)
+    step()
+    assert same(before, whole_state(step))
+    assert torch.equal(step.norm_average, usual)
     handle.remove()
-    update()
-    assert not same(before, whole_state(update)), "the step after it must work again"
-    read = update.meter.read()
+    step()
+    assert not same(before, whole_state(step)), "the step after it must work again"
+    read = step.meter.read()
     assert (read["steps"], read["skipped"], read["unfinished"]) == (3, 1, 0)
     assert all(math.isfinite(number) for number in read.values())
 
 
 def test_an_exploding_gradient_is_skipped_and_moves_the_usual_norm_as_far_as_it_may_go():
-    update = make_update(tiny(explosion=30.0))
-    update()
-    usual = update.norm_average.clone()
-    before = whole_state(update)
+    step = make_step(tiny(explosion=30.0))
+    step()
+    usual = step.norm_average.clone()
+    before = whole_state(step)
     before[0]["usual"] = usual * (1 + 0.01 * 29)
-    parameter = next(update.policy.parameters())
+    parameter = next(step.policy.parameters())
     handle = parameter.register_hook(lambda gradient: gradient + 1000 * usual)
-    update()
-    torch.testing.assert_close(update.norm_average, before[0]["usual"])
-    before[0]["usual"] = update.norm_average.clone()
-    assert same(before, whole_state(update))
+    step()
+    torch.testing.assert_close(step.norm_average, before[0]["usual"])
+    before[0]["usual"] = step.norm_average.clone()
+    assert same(before, whole_state(step))
     handle.remove()
-    update()
-    assert not same(before, whole_state(update))
-    assert update.meter.read()["skipped"] == 1
+    step()
+    assert not same(before, whole_state(step))
+    assert step.meter.read()["skipped"] == 1
 
 
 def test_gradients_that_stay_large_become_the_usual_ones():
-    update = make_update(tiny(explosion=30.0))
-    update()
-    update.norm_average.div_(1e4)  # as after a first gradient that was nearly nothing
+    step = make_step(tiny(explosion=30.0))
+    step()
+    step.norm_average.div_(1e4)  # as after a first gradient that was nearly nothing
     for _ in range(60):
-        update()
-    assert 1 < update.meter.read()["skipped"] < 40
+        step()
+    assert 1 < step.meter.read()["skipped"] < 40
 
 
 def test_a_critic_that_is_not_a_number_is_a_wild_step_and_no_unfinished_rollout():
@@ -212,15 +184,15 @@ def test_a_critic_that_is_not_a_number_is_a_wild_step_and_no_unfinished_rollout(
     critic = CriticBaseline(get(config.problem).feature_dims, config.width, config.heads, config.hidden, config.norm)
     with torch.no_grad():
         critic.estimate[2].bias.fill_(float("nan"))
-    update = make_update(config, critic)
-    update()
-    read = update.meter.read()
+    step = make_step(config, critic)
+    step()
+    read = step.meter.read()
     assert (read["skipped"], read["unfinished"]) == (1, 0)
 
 
 def test_the_gradient_is_clipped_to_its_norm():
-    update = make_update(tiny(gradient_norm=1e-3))
-    update()
-    norm = torch.stack([p.grad.norm() for p in update.parameters if p.grad is not None]).norm()
+    step = make_step(tiny(gradient_norm=1e-3))
+    step()
+    norm = torch.stack([p.grad.norm() for p in step.parameters if p.grad is not None]).norm()
     assert norm.item() == pytest.approx(1e-3, rel=1e-3)
-    assert update.meter.read()["gradient_norm"] > 1e-2, "the norm before clipping is reported"
+    assert step.meter.read()["gradient_norm"] > 1e-2, "the norm before clipping is reported"

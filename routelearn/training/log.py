@@ -1,10 +1,16 @@
-"""What a training run tells between two lines of its log, and how its validations compare."""
+"""The log of a run: what happened between two of its lines, and metrics.jsonl that holds them."""
 
 from __future__ import annotations
 
-import math
+import contextlib
+import json
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
+
+from routelearn.training import checkpoint
+
+METRICS = "metrics.jsonl"
 
 
 class Tally:
@@ -12,10 +18,10 @@ class Tally:
 
     MEANS = ("cost", "value", "gradient_norm")
 
-    def __init__(self) -> None:
+    def __init__(self, notes: Iterable[str | None] = ()) -> None:
         self.sums: dict[int, dict[str, float]] = {}  # by size
         self.instances = 0.0
-        self.notes: list[str | None] = []
+        self.notes: list[str | None] = list(notes)
         self.validation: dict[str, float] = {}
         self.gap: dict[str, float] = {}
         self.mismatch = 0.0
@@ -46,13 +52,24 @@ class Tally:
         return row | self.judgement() | ({"note": notes} if notes else {})
 
 
-def better(costs: dict[int, float], best: dict[int, float]) -> bool:
-    """Whether a validation beats the best one: by the mean over sizes of its change, each as a share of its own."""
-    if not best:
-        return all(map(math.isfinite, costs.values()))
-    return sum((cost - best[n]) / max(abs(best[n]), 1e-9) for n, cost in costs.items()) < 0
+def append(metrics: Path, row: dict[str, Any]) -> None:
+    with open(metrics, "a") as file:
+        file.write(json.dumps(row) + "\n")
 
 
-def astray(costs: dict[int, float], best: dict[int, float], share: float) -> bool:
-    """Whether some size is worse than in the best validation by more than this share, or has no cost at all."""
-    return any(not cost <= best.get(n, math.inf) + share * abs(best.get(n, 0.0)) for n, cost in costs.items())
+def read(metrics: Path) -> list[dict[str, Any]]:
+    """The rows of a log, as far as they are whole: a killed run may end in half a line."""
+    rows = []
+    for line in metrics.read_text().splitlines() if metrics.is_file() else []:
+        with contextlib.suppress(ValueError):
+            rows.append(json.loads(line))
+    return rows
+
+
+def forget_later(metrics: Path, step: int) -> None:
+    """Take from the log what came after that step: a killed run had gone on beyond its checkpoint."""
+    if metrics.is_file():
+        kept = [row for row in read(metrics) if row.get("step", step + 1) <= step]
+        text = "".join(json.dumps(row) + "\n" for row in kept)
+        if text != metrics.read_text():
+            checkpoint.write_text(metrics, text)

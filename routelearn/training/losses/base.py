@@ -1,0 +1,28 @@
+"""What a loss is: one number to minimise, from costs and log-probabilities of sampled solutions."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from torch import Tensor
+
+
+class Scored(NamedTuple):
+    """A batch of sampled solutions: B instances, S solutions of each, T steps."""
+
+    cost: Tensor  # [B, S]
+    value: Tensor  # b(s) of the baseline: [B, S], [B, 1] or a scalar
+    log_prob: Tensor  # [B, S, T] with gradients; 0 for steps that were given
+    entropy: Tensor | None  # [B, S, T] with gradients, if the loss needs it; 0 for steps without a choice
+
+
+class Loss:
+    """Like a baseline, it reads no tensor on the host: on a GPU a step is captured as one graph."""
+
+    needs_entropy = False  # whether `Scored.entropy` is wanted; scoring then takes the slower way over logits
+    least_solutions = 1  # of each instance
+    baselines: tuple[str, ...] = ()  # those that it works with; empty: any
+
+    def __call__(self, scored: Scored) -> Tensor:
+        """A scalar."""
+        raise NotImplementedError(f"{type(self).__name__} gives no loss")

@@ -1,0 +1,66 @@
+"""What a run leaves in its folder: its checkpoint, and its last and its best model, each with a card."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from routelearn.models import model_file
+from routelearn.training import checkpoint, distributed
+from routelearn.training.state import RunState
+from routelearn.training.validation import Judge
+
+CHECKPOINT, CONFIG, BEGUN_WITH = "checkpoint.pt", "config.json", "begun-with.json"
+
+
+def begin(out: Path, state: RunState, begun_with: dict[str, Any] | None) -> None:
+    """Make the run's folder and write down what it is made with."""
+    out.mkdir(parents=True, exist_ok=True)
+    checkpoint.write_text(out / CONFIG, state.config.to_json() + "\n")
+    if begun_with is not None:
+        checkpoint.write_text(out / BEGUN_WITH, json.dumps(begun_with, indent=2) + "\n")
+
+
+def save(out: Path, state: RunState, judge: Judge) -> None:
+    """Checkpoint and models, each replaced atomically. All ranks call it; the first writes."""
+    whole = state.state_dict()
+    if distributed.rank() == 0:
+        checkpoint.save(out / CHECKPOINT, whole)
+        model_file.save(out / "last.safetensors", last_model(state, judge))
+        if state.best["costs"]:
+            model_file.save(out / "best.safetensors", best_model(state, judge))
+
+
+def last_model(state: RunState, judge: Judge) -> model_file.Model:
+    return model_of(state, judge, state.policy.state_dict(), state.instances, state.elapsed, None)
+
+
+def best_model(state: RunState, judge: Judge) -> model_file.Model:
+    """The model of the best validation; the last one if there was none yet."""
+    if not state.best["costs"]:
+        return last_model(state, judge)
+    weights, instances, seconds, costs = (state.best[k] for k in ("policy", "instances", "elapsed", "costs"))
+    return model_of(state, judge, weights, instances, seconds, sum(costs.values()))
+
+
+def model_of(
+    state: RunState, judge: Judge, weights: dict[str, Tensor], instances: int, seconds: float, cost: float | None
+) -> model_file.Model:
+    """With its card: these weights had seen so many instances in so many seconds."""
+    config = state.config
+    card = {
+        "sizes": sorted(set(config.sizes)),
+        **state.origin,
+        "instances": instances,
+        "minutes": round(seconds / 60, 2),
+        "hardware": torch.cuda.get_device_name(state.device) if state.device.type == "cuda" else "CPU",
+        "seed": config.seed,
+        "validation_cost": cost,
+        "config": json.loads(config.to_json()),
+    }
+    policy = judge.settled(state.policy, weights).eval()
+    return model_file.Model(policy, config.problem, config.policy, config.policy_options(), card)

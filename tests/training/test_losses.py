@@ -1,0 +1,182 @@
+"""Every loss against values and gradients worked out by hand, in a step, and in a run of its own."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from train_cases import make_step, run, tiny
+
+from routelearn.decoding.rollout import Live, begin, look
+from routelearn.errors import InputError
+from routelearn.training import step as step_module
+from routelearn.training.losses import LOSSES, EntropyBonus, Loss, PolicyGradient, Preference, Scored
+
+COST = torch.tensor([[3.0, 5.0]])
+
+
+def in_steps(*totals):
+    """Log-probabilities [1, S, 2] of two steps with these sums, with gradients."""
+    total = torch.tensor([totals])
+    return torch.stack((0.25 * total, 0.75 * total), -1).requires_grad_()
+
+
+def test_the_policy_gradient_by_hand():
+    log_prob = in_steps(-2.0, -1.0)
+    loss = PolicyGradient()(Scored(COST, torch.tensor([[4.0]]), log_prob, None))
+    assert loss.item() == pytest.approx((2.0 - 1.0) / 2)
+    loss.backward()
+    assert log_prob.grad.tolist() == [[[-0.5, -0.5], [0.5, 0.5]]]  # (L - b) / (B S) at every step
+
+
+def test_the_entropy_bonus_by_hand():
+    """Of four steps one left no choice: the mean is over three."""
+    log_prob = in_steps(-2.0, -1.0)
+    entropy = torch.tensor([[[0.5, 0.0], [1.0, 0.3]]], requires_grad=True)
+    loss = EntropyBonus(entropy_weight=0.2)(Scored(COST, torch.tensor([[4.0]]), log_prob, entropy))
+    assert loss.item() == pytest.approx(0.5 - 0.2 * 1.8 / 3)
+    loss.backward()
+    assert log_prob.grad.tolist() == [[[-0.5, -0.5], [0.5, 0.5]]]
+    assert entropy.grad.flatten().tolist() == pytest.approx([-0.2 / 3] * 4)
+
+
+def test_the_entropy_bonus_without_any_choice_is_the_policy_gradient():
+    scored = Scored(COST, torch.tensor(4.0), in_steps(-2.0, -1.0), torch.zeros(1, 2, 2))
+    assert EntropyBonus()(scored).item() == PolicyGradient()(scored).item()
+
+
+def test_the_preference_loss_by_hand():
+    cost = torch.tensor([[3.0, 1.0, 1.0], [2.0, 4.0, 3.0]])
+    log_prob = torch.tensor([[-1.0, -2.0, -4.0], [-3.0, -3.5, -1.0]])[..., None]
+
+    def lose(gap):
+        return math.log1p(math.exp(-0.5 * gap))
+
+    # First row: solutions 1 and 2 beat 0, and tie with each other. Second: 0 beats 1 and 2, 2 beats 1.
+    first = lose(-2 + 1) + lose(-4 + 1)
+    second = lose(-3 + 3.5) + lose(-3 + 1) + lose(-1 + 3.5)
+    loss = Preference(preference_scale=0.5)(Scored(cost, torch.zeros(()), log_prob, None))
+    assert loss.item() == pytest.approx((first + second) / 2 / 3)
+
+
+def test_the_preference_loss_raises_the_better_and_lowers_the_worse():
+    log_prob = torch.tensor([[[-3.0], [-3.0]]], requires_grad=True)
+    Preference(0.05)(Scored(torch.tensor([[1.0, 2.0]]), torch.zeros(()), log_prob, None)).backward()
+    # One pair at even odds: slope of -log sigmoid at 0 is 1/2, times the scale, over S.
+    assert log_prob.grad.flatten().tolist() == pytest.approx([-0.5 * 0.05 / 2, 0.5 * 0.05 / 2])
+
+
+# ------------------------------------------------------------------------------------------- in a step
+
+
+class Watched(EntropyBonus):
+    """Keeps what it was given."""
+
+    def __call__(self, scored):
+        self.scored = scored
+        return super().__call__(scored)
+
+
+@pytest.mark.parametrize("multistart", [False, True])
+@pytest.mark.parametrize(("name", "policy"), [("tsp", "attention"), ("cvrp", "attention"), ("tsp", "pointer")])
+def test_a_step_gives_a_loss_the_entropies_of_its_record(monkeypatch, name, policy, multistart):
+    config = tiny(problem=name, policy=policy, sizes=(6,), batch=(4,), solutions=3, multistart=multistart)
+    step, rollout, seen = make_step(config, dtype=torch.float64), step_module.rollout, {}
+    step.loss = Watched()
+
+    def spy(problem, policy, cache, x, **options):
+        seen.update(x=x, cache=cache, prefix=options["prefix"])
+        seen["rolled"] = rollout(problem, policy, cache, x, **options)
+        return seen["rolled"]
+
+    monkeypatch.setattr(step_module, "rollout", spy)
+    before = {key: value.clone() for key, value in step.policy.state_dict().items()}
+    step()
+    step.policy.load_state_dict(before)
+    problem, x, cache, tour = step.problem, seen["x"], seen["cache"], seen["rolled"].tour
+    live = begin(problem, step.policy, cache, x, 3)
+    with torch.no_grad():
+        for t in range(tour.shape[2]):
+            logits, carry = step.policy.step(cache, live.carry, live.last, look(problem, x, live.state))
+            for b in range(4):
+                for s in range(3):
+                    p = [q for q in logits[b, s].softmax(-1).tolist() if q > 0]
+                    given = t == 0 and multistart and seen["prefix"][b, s, 0] >= 0
+                    entropy = 0.0 if given else -sum(q * math.log(q) for q in p)
+                    chosen = 0.0 if given else logits[b, s].log_softmax(-1)[tour[b, s, t]].item()
+                    assert step.loss.scored.entropy[b, s, t].item() == pytest.approx(entropy, abs=1e-9)
+                    assert step.loss.scored.log_prob[b, s, t].item() == pytest.approx(chosen, abs=1e-9)
+            live = Live(problem.step(x, live.state, tour[..., t]), carry, tour[..., t])
+
+
+def test_a_large_entropy_weight_keeps_the_policy_undecided(tmp_path):
+    """Two runs from the same weights: the one with the bonus ends with more entropy."""
+
+    def entropy_after(weight):
+        torch.manual_seed(3)
+        step = make_step(tiny(loss="entropy", entropy_weight=weight, batch=(32,), solutions=4, rate=3e-3))
+        step.loss = Watched(weight)
+        for _ in range(30):
+            step()
+        assert step.meter.read()["skipped"] == 0
+        return step.loss.scored.entropy.mean().item()
+
+    assert entropy_after(10.0) > entropy_after(1e-9) + 0.05
+
+
+def test_entropies_are_computed_for_a_loss_that_needs_them_only(monkeypatch):
+    step = make_step(tiny())
+    monkeypatch.setattr(type(step.policy), "recorded_logits", lambda *_: pytest.fail("computed for nobody"))
+    step()
+
+
+@pytest.mark.parametrize("name", list(LOSSES))
+def test_every_loss_trains(tmp_path, name):
+    before = torch.tensor(run(tiny(loss=name, epochs=1, rate=1e-12), tmp_path / "still").validation[6])
+    config = tiny(loss=name, solutions=8, batch=(32,), epochs=2, epoch_steps=20, rate=3e-3)
+    assert run(config, tmp_path / "moving").validation[6] < before
+
+
+# ------------------------------------------------------------------------------------------ at fault
+
+
+class Broken(Loss):
+    """Not a number from its third call on."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def __call__(self, scored):
+        self.calls += 1
+        loss = PolicyGradient()(scored)
+        return loss * math.nan if self.calls >= 3 else loss
+
+
+def test_a_loss_that_is_not_a_number_ends_the_run_in_one_line(tmp_path):
+    with pytest.raises(InputError, match=r"^loss 'Broken' gave nan in step 3 \(n = 6\)") as caught:
+        run(tiny(loss=Broken()), tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_policy_that_is_not_a_number_is_not_blamed_on_the_loss():
+    step = make_step(tiny())
+    with torch.no_grad():
+        step.policy.context.weight.fill_(math.nan)
+    step()
+    read = step.meter.read()
+    assert (read["skipped"], read["loss"]) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("give", "words"),
+    [
+        (lambda scored: scored.log_prob.sum(-1), r"a tensor of shape \[8, 2\]"),
+        (lambda scored: scored.cost.mean(), "a number without gradient"),
+    ],
+)
+def test_a_loss_that_gives_something_else_is_told_what_it_must_be(give, words):
+    step = make_step(tiny())
+    step.loss = type("Odd", (Loss,), {"__call__": lambda self, scored: give(scored)})()
+    with pytest.raises(InputError, match=f"loss 'reinforce' gave {words}; it must be one number made from log_prob"):
+        step()

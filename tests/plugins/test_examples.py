@@ -11,14 +11,13 @@ from plugin_cases import ROOT, run
 from routelearn import plugins, policies
 from routelearn.data import generate
 from routelearn.decoding.decode import decode
-from routelearn.policies.base import Seen, shape_of
+from routelearn.policies.base import shape_of
 from routelearn.problems import get
 from routelearn.problems.base import distance_matrix
 from routelearn.training.losses import LOSSES
 
 FOLDER = ROOT / "examples" / "plugins"
 EXAMPLES = sorted(FOLDER.glob("*.py"))
-sees_last = pytest.mark.skipif(not hasattr(Seen, "last"), reason="a policy does not see the last node yet")
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
@@ -45,7 +44,6 @@ def test_the_capped_loss_is_a_policy_gradient_without_outliers():
     assert float(loss(one)) == 0.0
 
 
-@sees_last
 @pytest.mark.parametrize("count", [1, 8, 64])
 def test_with_a_large_weight_the_distance_policy_goes_to_the_nearest_node(count):
     plugins.load(FOLDER / "distance_policy.py")
@@ -61,7 +59,6 @@ def test_with_a_large_weight_the_distance_policy_goes_to_the_nearest_node(count)
             assert there == min(left, key=lambda node: float(legs[row, here, node]))
 
 
-@sees_last
 def test_the_examples_train(tmp_path):
     tiny = ("--width", 16, "--heads", 2, "--layers", 1, "--epochs", 1, "--epoch-steps", 2, "--batch", 8, "--quiet")
     tiny += ("--validation-instances", 4, "--evaluation-instances", 4, "--device", "cpu", "--out", "run")

@@ -171,7 +171,9 @@ def training_loss(policy, x, record, precision):
     weights = torch.linspace(-1, 1, SOLUTIONS, device=x.xy.device)
     loss = (weights * log_prob).mean()
     loss.backward()
-    return float(loss), float(torch.stack([p.grad.norm() for p in policy.parameters() if p.grad is not None]).norm())
+    return float(loss.detach()), float(
+        torch.stack([p.grad.norm() for p in policy.parameters() if p.grad is not None]).norm()
+    )
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -98,7 +98,7 @@ def test_a_step_gives_a_loss_the_entropies_of_its_record(monkeypatch, name, poli
     live = begin(problem, step.policy, cache, x, 3)
     with torch.no_grad():
         for t in range(tour.shape[2]):
-            logits, carry = step.policy.step(cache, live.carry, live.last, look(problem, x, live.state))
+            logits, carry = step.policy.step(cache, live.carry, look(problem, x, live))
             for b in range(4):
                 for s in range(3):
                     p = [q for q in logits[b, s].softmax(-1).tolist() if q > 0]
@@ -127,7 +127,7 @@ def test_a_large_entropy_weight_keeps_the_policy_undecided(tmp_path):
 
 def test_entropies_are_computed_for_a_loss_that_needs_them_only(monkeypatch):
     step = make_step(tiny())
-    monkeypatch.setattr(type(step.policy), "recorded_logits", lambda *_: pytest.fail("computed for nobody"))
+    monkeypatch.setattr("routelearn.training.step.entropies", lambda *_: pytest.fail("computed for nobody"))
     step()
 
 

@@ -115,7 +115,7 @@ def test_a_loss_of_ones_own_is_used():
 
 def test_the_loss_that_the_documentation_shows_trains():
     page = (Path(__file__).parents[2] / "docs" / "extend.md").read_text()
-    shown = page.split("```python\n")[1].split("```")[0]
+    shown = page[page.index("class Leader(Loss)") :].split("```")[0]
     names = {"Loss": Loss, "Scored": Scored, "Tensor": torch.Tensor}
     exec(shown, names)
     result = small("tsp", 6, loss=names["Leader"], solutions=4, settings={"sharpness": 2.0})

@@ -45,8 +45,8 @@ def cpu(problem: str | Problem, sizes: tuple[int, ...], *, minutes: float = 10.0
     """For a laptop: small batches, so that a few minutes hold enough steps; docs/training.md compares some sizes."""
     return replace(
         fast(problem, sizes, minutes=minutes),
-        solutions=8,
-        batch=(64,),
+        norm="batch" if len(set(sizes)) == 1 else "instance",  # the former is compiled, but does not mix sizes well
+        batch=(32,),
         ramp_steps=0,
         ramp=0.05,
         validation_instances=500,

@@ -86,19 +86,19 @@ def test_a_policy_class_of_ones_own_is_built_and_trained():
 
     result = small("tsp", 6, policy=Wide)
     assert (type(result.model.policy), result.model.kind) == (Wide, "Wide")
-    assert result.model.options == SHAPE | {"norm": "instance", "clip": 10.0, "neighbours": 0}
+    assert result.model.options == SHAPE | {"norm": "batch", "clip": 10.0, "neighbours": 0}
 
 
 def test_a_ready_policy_is_trained_on_from_its_weights():
     options = {**SHAPE, "norm": "instance"}
     policy = policies.build("attention", shape_of(get("tsp")), options)
     before = {name: value.clone() for name, value in policy.state_dict().items()}
-    result = small("tsp", 6, policy=policy, rate=1e-12)
+    result = small("tsp", 6, policy=policy, norm="instance", rate=1e-12)
     for name, value in result.model.policy.state_dict().items():
         torch.testing.assert_close(value, before[name], rtol=0, atol=1e-9)
     assert result.model.kind == "attention"
     with pytest.raises(InputError, match="name the settings that it was built with"):
-        small("tsp", 6, policy=policy, layers=2)
+        small("tsp", 6, policy=policy, norm="instance", layers=2)
 
 
 def test_a_loss_of_ones_own_is_used():

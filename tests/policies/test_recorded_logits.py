@@ -32,7 +32,7 @@ def test_logits_of_a_record_are_those_of_its_steps(name, kind):
     logits = policy.recorded_logits(cache, rolled.trajectory)
     live = begin(problem, policy, cache, x, 3)
     for t in range(rolled.tour.shape[2]):
-        one, carry = policy.step(cache, live.carry, live.last, look(problem, x, live.state))
+        one, carry = policy.step(cache, live.carry, look(problem, x, live))
         torch.testing.assert_close(logits[:, :, t], one)
         live = Live(problem.step(x, live.state, rolled.tour[..., t]), carry, rolled.tour[..., t])
 

@@ -17,6 +17,7 @@ from torch import nn
 from routelearn.decoding.decode import decode
 from routelearn.decoding.rollout import rollout
 from routelearn.errors import InputError
+from routelearn.models import load_model
 from routelearn.policies.attention import AttentionPolicy
 from routelearn.policies.base import shape_of
 from routelearn.policies.kernels import select
@@ -40,7 +41,7 @@ class Tilted(AttentionPolicy):
     """Another query."""
 
     def query(self, cache, nodes, scalars):
-        return super().query(cache, nodes, scalars) * 3
+        return super().query(cache, nodes, scalars) * -1
 
 
 class Stepped(AttentionPolicy):
@@ -55,23 +56,23 @@ class Wider(AttentionPolicy):
     """Another encoding."""
 
     def encode(self, features, adjacent=None):
-        return super().encode(tuple(2 * group for group in features), adjacent)
+        return super().encode(tuple(1 - 3 * group for group in features), adjacent)
 
 
 class Prepared(AttentionPolicy):
     """Another projection of the embeddings."""
 
     def prepare(self, h):
-        return super().prepare(3 * h)
+        return super().prepare(h.flip(-1))
 
 
-class GeluLayer(AttentionLayer):
+class TanhLayer(AttentionLayer):
     def feed_forward(self, h):
-        return self.contract(F.gelu(self.expand(h)))
+        return self.contract(torch.tanh(self.expand(h)))
 
 
-class GeluPolicy(AttentionPolicy):
-    layer = GeluLayer
+class TanhPolicy(AttentionPolicy):
+    layer = TanhLayer
 
 
 class Squared(nn.Module):
@@ -83,9 +84,9 @@ class Squared(nn.Module):
         return self.inner(h).square()
 
 
-class ScaledNorm(BatchNorm):
+class FlippedNorm(BatchNorm):
     def forward(self, h):
-        return 2 * super().forward(h)
+        return super().forward(h).flip(-1)
 
 
 def patched_logits(policy):
@@ -95,7 +96,7 @@ def patched_logits(policy):
 
 def patched_layer(policy):
     layer = policy.encoder.layers[0]
-    layer.feed_forward = lambda h: layer.contract(F.silu(layer.expand(h)))
+    layer.feed_forward = lambda h: layer.contract(-F.silu(layer.expand(h)))
 
 
 def replaced_part(policy):
@@ -111,7 +112,7 @@ def biased_part(policy):
 
 
 def hooked_part(policy):
-    policy.encoder.layers[0].contract.register_forward_hook(lambda module, given, result: 3 * result)
+    policy.encoder.layers[0].contract.register_forward_hook(lambda module, given, result: -3 * result)
 
 
 def hooked_layer(policy):
@@ -120,7 +121,7 @@ def hooked_layer(policy):
 
 def other_norm(policy):
     layer = policy.encoder.layers[0]
-    norm = ScaledNorm(policy.width)
+    norm = FlippedNorm(policy.width)
     norm.load_state_dict(layer.norm_attention.state_dict())
     layer.norm_attention = norm
 
@@ -139,7 +140,7 @@ def other_layer(policy):
     policy.encoder.layers[1] = Adapter()
 
 
-CLASSES = [Negated, Tilted, Stepped, Wider, Prepared, GeluPolicy]
+CLASSES = [Negated, Tilted, Stepped, Wider, Prepared, TanhPolicy]
 CHANGES = [
     patched_logits, patched_layer, replaced_part, biased_part, hooked_part, hooked_layer, other_norm, other_layer,
 ]  # fmt: skip
@@ -147,15 +148,13 @@ CHANGES = [
 
 def made(edit, device):
     """The edited policy, and the same weights without the edit."""
-    torch.manual_seed(0)
-    shape = shape_of(get("tsp"))
-    plain = AttentionPolicy(shape, width=64, heads=4, layers=2, hidden=64)
-    mine = (edit if isinstance(edit, type) else AttentionPolicy)(shape, width=64, heads=4, layers=2, hidden=64)
-    mine.load_state_dict(plain.state_dict())
+    model = load_model(path="tsp-20-paper")  # batch norm; a trained policy decides clearly, whatever the rounding
+    mine = (edit if isinstance(edit, type) else AttentionPolicy)(shape_of(get("tsp")), **model.options)
+    mine.load_state_dict(model.policy.state_dict())
     if not isinstance(edit, type):
         torch.manual_seed(1)
         edit(mine)
-    return mine.to(device), plain.to(device)
+    return mine.to(device), model.policy.to(device)
 
 
 def greedy_cost(policy, x, precision):
@@ -168,12 +167,11 @@ def training_loss(policy, x, record, precision):
     policy.zero_grad()
     with autocast(x.xy.device, precision):
         log_prob = policy.score(policy.encode(get("tsp").features(x)), record).sum(-1)
-    weights = torch.linspace(-1, 1, SOLUTIONS, device=x.xy.device)
+    weights = torch.linspace(0.2, 1, SOLUTIONS, device=x.xy.device)
     loss = (weights * log_prob).mean()
     loss.backward()
-    return float(loss.detach()), float(
-        torch.stack([p.grad.norm() for p in policy.parameters() if p.grad is not None]).norm()
-    )
+    slopes = [p.grad.norm() for p in policy.parameters() if p.grad is not None]
+    return float(loss.detach()), float(torch.stack(slopes).norm())
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -190,19 +188,20 @@ def test_an_edit_takes_effect(edit, batch, precision, device):
         record = rollout(
             problem, plain, cache, x, solutions=SOLUTIONS, steps=NODES, temperature=1.0, record=True
         ).trajectory
-    tolerance = 1e-3 if precision == "float32" else 3e-2
     cost, (loss, slope) = greedy_cost(mine, x, precision), training_loss(mine, x, record, precision)
     with select.backend("reference"):
         right_loss, right_slope = training_loss(mine, x, record, precision)
         other_loss, _ = training_loss(plain, x, record, precision)
-    assert (loss, slope) == pytest.approx((right_loss, right_slope), rel=tolerance, abs=1e-5)
-    assert abs(loss - other_loss) > 3 * abs(loss - right_loss) + 1e-4, "the loss is the unedited policy's"
     mine, plain = made(edit, device)  # training moved the running statistics
     with select.backend("reference"):
         right_cost, other_cost = greedy_cost(mine, x, precision), greedy_cost(plain, x, precision)
-    assert cost == pytest.approx(right_cost, rel=tolerance)
+    close = 1e-3 if precision == "float32" else 0.05
+    assert (loss, slope) == pytest.approx((right_loss, right_slope), rel=close, abs=1e-4)
+    if batch >= 64:  # logits at their clip are equal but for rounding, and few tours are no mean
+        assert cost == pytest.approx(right_cost, rel=0.03)
+    assert abs(loss - right_loss) < 0.25 * abs(right_loss - other_loss), "the loss is the unedited policy's"
     if batch >= 8 and edit not in (Stepped, patched_logits):  # smaller logits order the nodes as before
-        assert abs(cost - other_cost) > 3 * abs(cost - right_cost), "the cost is the unedited policy's"
+        assert abs(cost - right_cost) < 0.25 * abs(right_cost - other_cost), "the cost is the unedited policy's"
 
 
 @pytest.mark.parametrize("batch", [64, 200])
@@ -213,7 +212,7 @@ def test_the_unedited_policy_runs_by_kernels(batch):
     features = get("tsp").features(x)
     with torch.no_grad():
         assert select.decoder(plain, plain.eval().encode(features), batch) is select.cpu_decoder
-        h = torch.randn(batch, NODES, 64)
+        h = torch.randn(batch, NODES, 128)
         kernel = select._layer_kernel(plain.encoder.layers[0], h, None)
         assert kernel is select.cpu_inference.layer_forward
     plain.train()
@@ -283,7 +282,7 @@ def test_the_reference_backend_uses_no_kernel():
     with torch.no_grad(), select.backend("reference"):
         cache = plain.eval().encode(features)
         assert select.decoder(plain, cache, 200) is None
-        assert select._layer_kernel(plain.encoder.layers[0], torch.randn(200, NODES, 64), None) is None
+        assert select._layer_kernel(plain.encoder.layers[0], torch.randn(200, NODES, 128), None) is None
     assert select._backend == "auto"
 
 

@@ -87,7 +87,7 @@ def evaluate(
     limit: int | None = None,
     seed: int = 0,
     seconds: float | None = None,
-    engine: str | None = None,
+    on: str | None = None,
     store: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
@@ -100,12 +100,12 @@ def evaluate(
     `device`: auto, cpu, cuda or cuda:1. `backend`: auto, or reference to run without compiled kernels. `precision`:
     float32, bfloat16 or auto. `limit`: only the first instances. `seed`: of sampling, or of the solver.
 
-    For a solver alone: `seconds` an instance (1 by default), `engine` (local, or ray for a cluster), `store` (a file
+    For a solver alone: `seconds` an instance (1 by default), `on` (local, or ray for a cluster), `store` (a file
     that keeps results as they come). `progress` hears how many instances were solved since its last call.
     """
     solver = _solver_of(model)
     if solver is None:
-        for name, value in (("seconds", seconds), ("engine", engine), ("store", store)):
+        for name, value in (("seconds", seconds), ("on", on), ("store", store)):
             if value is not None:
                 raise InputError(f"{name} has no meaning for a model; it is for a solver")
         return _decoded(model, data, decode, problem, device, backend, precision, limit, seed, progress)[2]
@@ -116,7 +116,7 @@ def evaluate(
     chosen, x = instances(data, problem, limit)
     found = solve_instances(
         chosen, x, solver, seconds=1.0 if seconds is None else seconds, seed=seed,
-        store=None if store is None else Path(store), engine="local" if engine is None else engine, progress=progress,
+        store=None if store is None else Path(store), on="local" if on is None else on, progress=progress,
     )  # fmt: skip
     where = f"{platform.processor() or platform.machine()} CPU"
     return Evaluation(

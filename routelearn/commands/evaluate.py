@@ -11,7 +11,7 @@ import typer
 from routelearn.commands.backend import BACKEND, Backend
 
 # Which options each way of solving reads; giving one of the other is an error, not silence.
-FOR_MODEL, FOR_SOLVER = ("model", "decode", "device", "precision", "backend"), ("seconds", "engine", "store")
+FOR_MODEL, FOR_SOLVER = ("model", "decode", "device", "precision", "backend"), ("seconds", "on", "store")
 
 
 def evaluate(
@@ -35,7 +35,7 @@ def evaluate(
         None, help="For a model: float32, bfloat16, or auto (bfloat16 on a GPU). [default: float32]"
     ),
     backend: Backend | None = typer.Option(None, help=f"For a model: {BACKEND} [default: auto]"),
-    engine: str | None = typer.Option(None, help="For a solver: local, or ray for a cluster. [default: local]"),
+    on: str | None = typer.Option(None, help="For a solver: local, or ray for a cluster. [default: local]"),
     store: Path | None = typer.Option(None, help="For a solver: keep results as they come, to resume later."),
 ) -> None:
     """Solve every instance, check every solution, and report mean cost, standard error, time and gap."""
@@ -44,7 +44,7 @@ def evaluate(
 
     given = {
         "model": model, "decode": decode, "device": device, "precision": precision, "backend": backend,
-        "seconds": seconds, "engine": engine, "store": store,
+        "seconds": seconds, "on": on, "store": store,
     }  # fmt: skip
     for name in FOR_SOLVER if solver is None else FOR_MODEL:
         if given[name] is not None:
@@ -73,7 +73,7 @@ def evaluate(
         found = api.evaluate(
             method, x, or_default(decode, "greedy"), problem=chosen, device=or_default(device, "auto"),
             backend=or_default(backend, "auto"), precision=or_default(precision, "float32"), seed=seed,
-            seconds=seconds, engine=engine, store=store, progress=lambda done: bar.advance(task, done),
+            seconds=seconds, on=on, store=store, progress=lambda done: bar.advance(task, done),
         )  # fmt: skip
     result = {**found.to_dict(), "nodes": nodes, "customers": customers, "problem": name}
     typer.echo(f"{data.name}: {count} instances of {name}, {nodes} nodes, {found.decode}")

@@ -15,8 +15,8 @@ from routelearn.errors import InputError
 TRAINING = ("train", "instances", "full", "minutes", "seeds")
 # Which options each target reads; giving another is an error, not silence.
 READS = {
-    "table1": ("limit", "paper_limits", "problems", "sizes", "samples", "model", "engine", "seed"),
-    "table-op": ("limit", "paper_limits", "sizes", "samples", "model", "engine", "seed"),
+    "table1": ("limit", "paper_limits", "problems", "sizes", "samples", "model", "on", "seed"),
+    "table-op": ("limit", "paper_limits", "sizes", "samples", "model", "on", "seed"),
     "table-ablations": ("limit", "sizes", *TRAINING),
     "figures": ("limit", "sizes", "model", "seed"),
     "figure3": ("limit", *TRAINING),
@@ -45,7 +45,7 @@ def reproduce(
     sizes: str | None = typer.Option(None, help="Only these sizes, such as 20,50. [default: all; training: 20]"),
     samples: int | None = typer.Option(None, help="Rollouts of AM (sampling). [default: 320 on a CPU, 1280 on a GPU]"),
     model: list[Path] | None = typer.Option(None, help="Model file to prefer over the shipped ones; may be repeated."),
-    engine: str | None = typer.Option(None, help="Where solvers run: local, or ray for a cluster. [default: local]"),
+    on: str | None = typer.Option(None, help="Where solvers run: local, or ray for a cluster. [default: local]"),
     train: bool | None = typer.Option(None, "--train", help="Train the missing runs, one after another."),
     instances: int | None = typer.Option(None, help="Training: instances per run. [default: 6400000]"),
     full: bool | None = typer.Option(None, "--full", help="Training: the paper's 128000000 instances per run."),
@@ -69,7 +69,7 @@ def reproduce(
         raise InputError(f"unknown target {target!r}; the choices are {', '.join(READS)}")
     given: dict[str, Any] = {
         "limit": limit, "paper_limits": paper_limits, "problems": problems, "sizes": sizes, "samples": samples,
-        "model": model or None, "engine": engine, "train": train, "instances": instances, "full": full,
+        "model": model or None, "on": on, "train": train, "instances": instances, "full": full,
         "minutes": minutes, "seeds": seeds, "seed": seed,
     }  # fmt: skip
     given = {name: value for name, value in given.items() if value is not None}

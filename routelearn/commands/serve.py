@@ -11,11 +11,11 @@ from typing import Any
 import typer
 
 TOKEN = "ROUTELEARN_TOKEN"
-RAY = "With --engine ray"
+RAY = "With --on ray"
 BACKLOG = 2048  # connections that wait to be accepted
 
 
-class Engine(StrEnum):
+class Place(StrEnum):
     local = "local"
     ray = "ray"
 
@@ -48,7 +48,7 @@ def serve(
         metavar="ORIGIN",
         help="Allow requests from pages of this origin (https://example.org, or *); may be repeated.",
     ),
-    engine: Engine = typer.Option(Engine.local, help="Where to run: this machine, or Ray Serve on a cluster."),
+    on: Place = typer.Option(Place.local, help="Where to run: this machine, or Ray Serve on a cluster."),
     replicas: int | None = typer.Option(None, min=1, help="Services to start. [default: 1]", rich_help_panel=RAY),
     max_replicas: int | None = typer.Option(
         None, min=1, help="Add services under load, up to this many.", rich_help_panel=RAY
@@ -93,17 +93,15 @@ def serve(
         "target_requests": target_requests, "upscale_delay": upscale_delay, "downscale_delay": downscale_delay,
     }  # fmt: skip
     given: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
-    if given and engine is Engine.local:
-        raise InputError(
-            f"--{next(iter(given)).replace('_', '-')} is for --engine ray; leave it out, or add --engine ray"
-        )
+    if given and on is Place.local:
+        raise InputError(f"--{next(iter(given)).replace('_', '-')} is for --on ray; leave it out, or add --on ray")
     limits = Limits(
         body_kilobytes, nodes, instances, seconds, rollouts, think_nodes, think_numbers, queue, in_flight
     )  # fmt: skip
-    processors = usable_processors() if engine is Engine.local else replica_cpus or 1
+    processors = usable_processors() if on is Place.local else replica_cpus or 1
     workers = {"construct": constructors or processors, "short": short_workers, "long": long_workers or processors}
     models = own_models(model)
-    if engine is Engine.ray:
+    if on is Place.ray:
         from routelearn.serve import on_ray
 
         if port == 0:

@@ -75,7 +75,7 @@ class Options:
     sizes: tuple[int, ...] = SIZES
     samples: int | None = None  # rollouts of AM (sampling); None: 320 on a CPU, 1280 on a GPU or with paper_limits
     model_files: tuple[Path, ...] = ()  # used before those that ship
-    engine: str = "local"
+    on: str = "local"
     seed: int = 1234
     device: torch.device = field(default_factory=lambda: torch.device("cuda" if torch.cuda.is_available() else "cpu"))
 
@@ -209,7 +209,7 @@ def run_method(cell: Cell, x: Any, options: Options, watch: Watch) -> Outcome:
         with watch(f"{TITLES[cell.problem]} n={cell.n}: {cell.row.row}", len(x.xy)) as progress:
             result = solve_instances(
                 problems.get(cell.problem), x, get_solver(cell.solver), seconds=cell.seconds, seed=options.seed,
-                store=cell.store, engine=options.engine, progress=progress,
+                store=cell.store, on=options.on, progress=progress,
             )  # fmt: skip
     except (InputError, SolverError) as error:
         return cell.outcome(reason=str(error).strip().splitlines()[-1])

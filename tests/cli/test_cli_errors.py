@@ -96,9 +96,9 @@ BAD = [
     # evaluate: solver
     ("evaluate {}/tsp.npz --solver genius", "unknown solver 'genius'", "nearest-neighbour"),
     ("evaluate {}/tsp.npz --solver nearest-neighbour --seconds 0", "0 seconds", "more than 0"),
-    ("evaluate {}/tsp.npz --solver nearest-neighbour --engine steam", "unknown engine 'steam'", "local"),
+    ("evaluate {}/tsp.npz --solver nearest-neighbour --on steam", "unknown place 'steam' to run on", "local"),
     ("evaluate {}/tsp.npz --seconds 5 " + MODEL, "--seconds has no meaning for a model", "give --solver"),
-    ("evaluate {}/tsp.npz --engine foo", "--engine has no meaning for a model", "give --solver"),
+    ("evaluate {}/tsp.npz --on foo", "--on has no meaning for a model", "give --solver"),
     ("evaluate {}/tsp.npz --store {}/st", "--store has no meaning for a model", "give --solver"),
     ("evaluate {}/tsp.npz --solver nearest-neighbour --decode sample:3", "--decode has no meaning", "leave one"),
     ("evaluate {}/tsp.npz --solver nearest-neighbour " + MODEL, "--model has no meaning", "leave one"),
@@ -169,7 +169,7 @@ def test_bad_input_is_one_line_that_says_what_is_wrong_and_what_is_right(routele
         (("--problem", ""), "unknown problem ''", "the choices are"),
         (("--model", ""), "no such model file", "the choices are"),
         (("--solver", ""), "unknown solver ''", "nearest-neighbour"),
-        (("--solver", "nearest-neighbour", "--engine", ""), "unknown engine ''", "local"),
+        (("--solver", "nearest-neighbour", "--on", ""), "unknown place '' to run on", "local"),
     ],
     ids=lambda value: value[-2] if isinstance(value, tuple) else None,
 )

@@ -31,7 +31,7 @@ def test_without_ray_serve_the_command_says_what_to_install(monkeypatch):
     pytest.importorskip("uvicorn")
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(InputError, match=r'pip install "routelearn\[cluster\]"') as error:
-        command("--engine", "ray")
+        command("--on", "ray")
     assert "\n" not in str(error.value)
 
 
@@ -45,10 +45,10 @@ def test_ray_without_its_serve_part_says_the_same(monkeypatch):
 
 def test_flags_of_the_cluster_are_refused_where_nobody_reads_them():
     pytest.importorskip("uvicorn")
-    with pytest.raises(InputError, match="--max-replicas is for --engine ray"):
+    with pytest.raises(InputError, match="--max-replicas is for --on ray"):
         command("--max-replicas", "3")
     with pytest.raises(InputError, match="give one port for all nodes"):
-        command("--engine", "ray", "--port", "0")
+        command("--on", "ray", "--port", "0")
     with pytest.raises(InputError, match="max-replicas 1 is below replicas 2"):
         Scale(replicas=2, max_replicas=1)
 
@@ -94,7 +94,7 @@ def on_ray(cluster, request):
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     process = subprocess.Popen(
-        [sys.executable, "-c", START, "--engine", "ray", "--port", str(port), *request.param],
+        [sys.executable, "-c", START, "--on", "ray", "--port", str(port), *request.param],
         stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     client = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60)

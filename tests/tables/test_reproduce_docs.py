@@ -32,7 +32,7 @@ def test_commands_and_options_exist() -> None:
         for option in re.findall(r"--[a-z-]+", rest):
             assert option[2:].replace("-", "_") in READS[target]
     for option in re.findall(r"`(--[a-z-]+)[ `]", text):
-        assert option in known | {"--engine", "--store", "--seconds", "--solver"}
+        assert option in known | {"--on", "--store", "--seconds", "--solver"}
 
 
 def test_figures_in_the_text_are_the_program_s() -> None:

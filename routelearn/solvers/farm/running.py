@@ -35,7 +35,7 @@ from routelearn.solvers.tasks import tours_of
 
 FORMAT = 1
 HEADER = b'{"settings":'  # how a store begins; a file that begins otherwise is somebody else's
-ENGINES = ("local", "ray")
+PLACES = ("local", "ray")
 Progress = Callable[[int], None]  # hears of instances done
 
 
@@ -216,19 +216,19 @@ def solve_instances(
     seconds: float,
     seed: int = 0,
     store: Path | None = None,
-    engine: str = "local",
+    on: str = "local",
     progress: Progress | None = None,
 ) -> Result:
     """Every instance of x (full instances, on the CPU), `seconds` at most each, judged on the floats.
 
     With `store`, blocks are written as they are done, and what is there already is not solved again.
     """
-    if engine not in ENGINES:
-        raise InputError(f"unknown engine {engine!r}; the choices are {', '.join(ENGINES)}")
+    if on not in PLACES:
+        raise InputError(f"unknown place {on!r} to run on; the choices are {', '.join(PLACES)}")
     refuse_problem(solver, problem)
     if not seconds > 0:
         raise InputError(f"{seconds:g} seconds for each instance; it must be more than 0")
-    if engine == "local" and (reason := solver.unavailable()):
+    if on == "local" and (reason := solver.unavailable()):
         raise InputError(reason)
     size = block_size(solver, x.xy.shape[1])
     with contextlib.ExitStack() as stack:
@@ -240,10 +240,10 @@ def solve_instances(
         if progress is not None and blocks:
             progress(sum(len(block.tours) for block in blocks.values()))
         firsts = [first for first in range(0, x.xy.shape[0], size) if first not in blocks]
-        if firsts and engine == "local":
+        if firsts and on == "local":
             warm_up(solver, problem, x)
         run_blocks = local_blocks
-        if engine == "ray":
+        if on == "ray":
             from routelearn.solvers.farm.cluster import ray_blocks as run_blocks
         started = time.perf_counter()
         wall = before

@@ -20,9 +20,7 @@ ROOT = Path(__file__).resolve().parents[3]
 def test_without_ray_the_farm_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(InputError, match=r'pip install "routelearn\[cluster\]"'):
-        solve_instances(
-            get("tsp"), generate("tsp", 5, count=2), get_solver("nearest-neighbour"), seconds=1, engine="ray"
-        )
+        solve_instances(get("tsp"), generate("tsp", 5, count=2), get_solver("nearest-neighbour"), seconds=1, on="ray")
 
 
 @pytest.mark.slow
@@ -48,11 +46,11 @@ def test_a_node_killed_midway_loses_nothing(monkeypatch: pytest.MonkeyPatch, tmp
 
     try:
         many, quick = generate("tsp", 10, count=200), get_solver("random-insertion")
-        far = solve_instances(get("tsp"), many, quick, seconds=1, seed=3, engine="ray")
+        far = solve_instances(get("tsp"), many, quick, seconds=1, seed=3, on="ray")
         x, solver = generate("pctsp", 12, count=24), get_solver("pctsp-ils")
         store = tmp_path / "results.jsonl"
         result = solve_instances(
-            get("pctsp"), x, solver, seconds=0.4, seed=7, engine="ray", store=store, progress=kill_once
+            get("pctsp"), x, solver, seconds=0.4, seed=7, on="ray", store=store, progress=kill_once
         )
     finally:
         ray.shutdown()

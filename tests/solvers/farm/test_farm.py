@@ -193,8 +193,8 @@ def test_every_problem_has_a_solver_that_runs_through_the_engine(name: str) -> N
 
 def test_bad_requests_are_named() -> None:
     x = instances("tsp", 2)
-    with pytest.raises(InputError, match="unknown engine 'spark'; the choices are local, ray"):
-        solve_instances(get("tsp"), x, Fake(), seconds=1, engine="spark")
+    with pytest.raises(InputError, match="unknown place 'spark' to run on; the choices are local, ray"):
+        solve_instances(get("tsp"), x, Fake(), seconds=1, on="spark")
     with pytest.raises(InputError, match="savings does not solve tsp"):
         solve_instances(get("tsp"), x, get_solver("savings"), seconds=1)
     with pytest.raises(InputError, match="must be more than 0"):

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import typer
 
 from routelearn import plugins
-from routelearn.errors import Infeasible, InputError
+from routelearn.errors import Infeasible, InputError, Notice
 
 # Command -> the line that `routelearn --help` shows. The function has the command's name, in the file of that name.
 COMMANDS = {
@@ -118,8 +118,8 @@ def take_plugins(arguments: list[str]) -> tuple[list[str], list[str]]:
 
 
 def show_warning(message: Any, category: Any, *where: Any) -> str:
-    """Warnings about plugins as a line for people, others as Python words them."""
-    if issubclass(category, plugins.PluginWarning):
+    """Our own warnings as a line for people, others as Python words them."""
+    if issubclass(category, Notice):
         return f"warning: {' '.join(str(message).split())}\n"
     return str(USUAL_WARNING(message, category, *where))
 

@@ -1,10 +1,14 @@
-"""The two errors that people see: bad input, and a solution that breaks the rules."""
+"""What people hear of: bad input, a solution that breaks the rules, and what they should know besides."""
 
 from __future__ import annotations
 
 
 class InputError(ValueError):
     """Something the user gave is wrong. The message is one line: what, where, and what would be right."""
+
+
+class Notice(UserWarning):
+    """Something that the user should know and that does not stop the work: one line."""
 
 
 class Infeasible(ValueError):

@@ -14,8 +14,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_bytes
 
 from routelearn import policies, problems
-from routelearn.errors import InputError
-from routelearn.plugins import PluginWarning
+from routelearn.errors import InputError, Notice
 from routelearn.policies.base import shape_of
 from routelearn.runtime.atomic import replace_file
 
@@ -132,7 +131,7 @@ def check_plugins(path: str | os.PathLike[str], problem: str, kind: str, card: d
         now = registry.plugin_of(name)
         if now is not None and now.sha256 != record.get("sha256"):
             words = f"{path}: was made with another version of the plugin {file}; results may differ"
-            warnings.warn(words, PluginWarning, stacklevel=3)
+            warnings.warn(words, Notice, stacklevel=3)
     if missing:
         files = list(dict.fromkeys(missing))
         plugin, it = ("plugin", "it") if len(files) == 1 else ("plugins", "them")

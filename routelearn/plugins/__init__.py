@@ -8,7 +8,6 @@ from __future__ import annotations
 from routelearn.plugins.loading import (
     VARIABLE,
     Plugin,
-    PluginWarning,
     available,
     forget,
     from_environment,
@@ -21,7 +20,6 @@ from routelearn.plugins.loading import (
 __all__ = [
     "VARIABLE",
     "Plugin",
-    "PluginWarning",
     "available",
     "forget",
     "from_environment",

@@ -19,16 +19,12 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from routelearn.errors import InputError
+from routelearn.errors import InputError, Notice
 
 VARIABLE = "ROUTELEARN_PLUGINS"  # files (or module names), joined as in PATH; child processes load them
 GROUP = "routelearn.plugins"  # of entry points; each names a module
 PACKAGE = "routelearn.plugins"  # files become modules of it
 NOTHING = "registers nothing; call routelearn.register(...) in it"
-
-
-class PluginWarning(UserWarning):
-    """Something about a plugin that the user should know, and that does not stop the work."""
 
 
 @dataclass(eq=False)
@@ -128,7 +124,7 @@ def available() -> None:
                 if entry.module not in _known:
                     _load_module(entry.module, entry.module)
             except InputError as error:
-                warnings.warn(f"the installed plugin {entry.name!r} is left out: {error}", PluginWarning, stacklevel=2)
+                warnings.warn(f"the installed plugin {entry.name!r} is left out: {error}", Notice, stacklevel=2)
 
 
 def plugin_of_caller(names: Mapping[str, Any]) -> Plugin:

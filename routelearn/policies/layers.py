@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -118,6 +119,26 @@ class Encoder(nn.Module):
         for layer in self.layers:
             h = select.run_layer(layer, h, mask)
         return h
+
+
+@torch.no_grad()
+def deepen(encoder: Encoder, added: int) -> bool:
+    """Make the last `added` layers begin as the identity; False where the normalisation does not allow it.
+
+    A sublayer that adds nothing leaves only its normalisation. What comes in was normalised already, by column, so that
+    the same factor and offset give it back.
+    """
+    before, fresh = list(encoder.layers[:-added]), list(encoder.layers[-added:])
+    last: Any = before[-1].norm_feed_forward if before else None
+    if not isinstance(last, BatchNorm | InstanceNorm):
+        return False
+    for layer in fresh:
+        for name in ("out.weight", "contract.weight", "contract.bias"):
+            layer.get_parameter(name).zero_()
+        for norm in ("norm_attention", "norm_feed_forward"):
+            layer.get_parameter(f"{norm}.weight").copy_(last.weight.abs())
+            layer.get_parameter(f"{norm}.bias").copy_(last.bias)
+    return True
 
 
 def nearest(xy: Tensor, k: int) -> Tensor:

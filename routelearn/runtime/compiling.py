@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from routelearn.errors import InputError
+from routelearn.errors import InputError, Notice
 
 
 @functools.cache
@@ -19,7 +19,7 @@ def cpu_compiler() -> str | None:
     """The C++ compiler that torch.compile needs on a CPU; says once if there is none."""
     found = next((name for name in ("g++", "clang++", "c++") if shutil.which(name)), None)
     if found is None:
-        warnings.warn("no C++ compiler found: running uncompiled, which is slower but gives the same answers")
+        warnings.warn("no C++ compiler found: running uncompiled, which is slower but gives the same answers", Notice)
     return found
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from routelearn.errors import InputError
 from routelearn.models import model_file
+from routelearn.policies.layers import Encoder, deepen
 from routelearn.training.config import TrainConfig
 
 
@@ -15,7 +16,7 @@ def start_from(policy: Any, config: TrainConfig, path: Path) -> tuple[dict[str, 
     model = model_file.load(path)
     theirs, own = model.policy.state_dict(), policy.state_dict()
     shared = {name: value for name, value in theirs.items() if name in own and own[name].shape == value.shape}
-    if len(shared) < len(own) // 2:
+    if len(shared) < min(len(own), len(theirs)) // 2:
         raise InputError(f"{path}: only {len(shared)} of {len(own)} parameters fit this policy; is its width the same?")
     options = config.policy_options()
     changed = {name: value for name, value in model.options.items() if name in options and options[name] != value}
@@ -23,10 +24,15 @@ def start_from(policy: Any, config: TrainConfig, path: Path) -> tuple[dict[str, 
         raise InputError(f"{path}: has {changed['heads']} heads, not {options['heads']}; heads must be the same")
     policy.load_state_dict({**own, **shared})
     notes: list[str | None] = []
+    fresh = [name for name in own if name not in shared]
+    encoder, added = getattr(policy, "encoder", None), options.get("layers", 0) - model.options.get("layers", 0)
+    if added > 0 and isinstance(encoder, Encoder) and deepen(encoder, added):
+        notes.append(f"{added} layers are added; they begin as the identity")
+        fresh = [name for name in fresh if not name.startswith("encoder.layers.")]
     if changed:
         told = ", ".join(f"{name} {value} (here {options[name]})" for name, value in changed.items())
         notes.append(f"{path.name} was trained with {told}")
-    if fresh := [name for name in own if name not in shared]:
+    if fresh:
         notes.append(f"not in {path.name}, so they start afresh: {', '.join(fresh)}")
     if dropped := [name for name in theirs if name not in shared]:
         notes.append(f"of {path.name} not taken: {', '.join(dropped)}")

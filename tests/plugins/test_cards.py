@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 
 import routelearn
 from routelearn import plugins, policies
-from routelearn.errors import InputError
+from routelearn.errors import InputError, Notice
 from routelearn.models import model_file
 from routelearn.models.model_file import Model
 from routelearn.policies.base import shape_of
@@ -115,7 +115,7 @@ def test_another_version_of_the_plugin_is_noted_not_refused(write):
     save("mini-tsp")
     plugins.forget(plugin)
     plugins.load(write("distance.py", PROBLEM + "# changed\n"))
-    with pytest.warns(plugins.PluginWarning) as heard:
+    with pytest.warns(Notice) as heard:
         routelearn.load_model(path="m.safetensors")
     assert [str(one.message) for one in heard] == [
         "m.safetensors: was made with another version of the plugin distance.py; results may differ"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import signal
+from dataclasses import replace
 
 import pytest
+import torch
 from train_cases import CPU, log_of, run, tiny
 
 from routelearn.data.generate import TEST_SEED, generate
@@ -119,6 +121,25 @@ def test_a_run_whose_minutes_are_over_stays_as_it_was(tmp_path):
     again = run(tiny(epochs=1, epoch_steps=10**6, minutes=0.01, rate=5.0), tmp_path, resume=True)
     assert again.step == first.step
     assert (tmp_path / "config.json").read_text() == before
+
+
+@pytest.mark.parametrize("norm", ["instance", "batch"])
+def test_layers_that_a_warm_start_adds_change_nothing_at_first(tmp_path, norm):
+    torch.manual_seed(3)
+    short = tiny(norm=norm, layers=1, epochs=1, epoch_steps=4, rate=1e-2)
+    start = run(short, tmp_path / "short").folder / "last.safetensors"
+    deep = run(replace(short, layers=3, rate=1e-12), tmp_path / "deep", warm_start=start)
+    before, after = (model_file.load(path).policy.eval() for path in (start, deep.folder / "last.safetensors"))
+    features = (torch.rand(40, 6, 2),)
+    torch.testing.assert_close(after.encoder(features), before.encoder(features), atol=0.05, rtol=0.02)
+    assert (len(before.encoder.layers), len(after.encoder.layers)) == (1, 3)
+    assert any("2 layers are added; they begin as the identity" in row.get("note", "") for row in deep.history)
+
+
+def test_layers_normalised_by_row_start_afresh(tmp_path):
+    start = run(tiny(norm="layer", epochs=1), tmp_path / "short").folder / "last.safetensors"
+    deep = run(tiny(norm="layer", layers=2, epochs=1), tmp_path / "deep", warm_start=start)
+    assert any("they start afresh: encoder.layers.1" in row.get("note", "") for row in deep.history)
 
 
 def test_a_warm_start_with_other_heads_is_refused_and_other_differences_are_told(tmp_path):

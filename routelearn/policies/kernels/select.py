@@ -24,7 +24,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from routelearn.errors import InputError
+from routelearn.errors import InputError, Notice
 from routelearn.policies.kernels.cache import Cache
 from routelearn.policies.kernels.cpu import decoder as cpu_decoder
 from routelearn.policies.kernels.cpu import encoder as cpu_training
@@ -146,7 +146,7 @@ def tell_why_not(policy: Any, cache: Any) -> None:
         reason = f"the GPU's kernels take {beyond}"
     if reason not in _told:
         _told.add(reason)
-        warnings.warn(f"{reason}: decoding runs by the policy's own methods, which is slower", stacklevel=2)
+        warnings.warn(f"{reason}: decoding runs by the policy's own methods, which is slower", Notice, stacklevel=2)
 
 
 def leaves_little(policy: Any, cache: Any, last: Tensor) -> bool:

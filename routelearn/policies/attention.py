@@ -33,7 +33,7 @@ ENCODED = 12_800  # nodes encoded at once on a CPU: memory of that size is used 
 
 
 @select.implemented_by_kernels(
-    begin="b601480d308b",
+    begin="fef088095af2",
     step="a0ec6889aa14",
     logits="7b484010dd52",
     query="02b0a2bdacb8",
@@ -122,7 +122,7 @@ class AttentionPolicy(nn.Module):
     # ------------------------------------------------------------------------------------------- decode
 
     def begin(self, cache: Cache, solutions: int) -> tuple[Tensor, ...]:
-        kernels = select.decoder(self, cache, cache[0].shape[0] * solutions)
+        kernels = select.decoder(self, cache, solutions)
         if kernels is None:
             select.tell_why_not(self, cache)
         return () if kernels is None else kernels.begin(cache, solutions)

@@ -119,6 +119,11 @@ def hooked_layer(policy):
     policy.encoder.layers[0].register_forward_hook(lambda module, given, result: result.flip(-1))
 
 
+def patched_part(policy):
+    part = policy.encoder.layers[1].out
+    part.forward = lambda h: -F.linear(h, part.weight)
+
+
 def other_norm(policy):
     layer = policy.encoder.layers[0]
     norm = FlippedNorm(policy.width)
@@ -142,7 +147,7 @@ def other_layer(policy):
 
 CLASSES = [Negated, Tilted, Stepped, Wider, Prepared, TanhPolicy]
 CHANGES = [
-    patched_logits, patched_layer, replaced_part, biased_part, hooked_part, hooked_layer, other_norm, other_layer,
+    patched_logits, patched_layer, replaced_part, biased_part, hooked_part, hooked_layer, patched_part, other_norm, other_layer,
 ]  # fmt: skip
 
 

@@ -134,17 +134,16 @@ _told: set[str] = set()
 
 def tell_why_not(policy: Any, cache: Any) -> None:
     """Say once, in one line, why a policy is decoded without kernels on a GPU that has them."""
-    if _backend == "reference" or torch.is_grad_enabled() or not gpu_decoder.present(cache[0].device):
+    on_gpu = gpu_decoder.present(next(policy.parameters()).device)
+    if _backend == "reference" or torch.is_grad_enabled() or not on_gpu:
         return
     edit = edit_of(policy)
+    beyond = gpu_decoder.exceeded(cache) if type(cache) is Cache else f"a {Cache.__name__} of the attention model"
     if edit is not None:
         reason = f"{edit} is not what the compiled kernels implement"
     else:
-        beyond = gpu_decoder.exceeded(cache)
-        if beyond is None:
-            return
         reason = f"the GPU's kernels take {beyond}"
-    if reason not in _told:
+    if (edit or beyond) is not None and reason not in _told:
         _told.add(reason)
         warnings.warn(f"{reason}: decoding runs by the policy's own methods, which is slower", Notice, stacklevel=2)
 
@@ -160,8 +159,10 @@ _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_
 
 
 def _plain(*modules: nn.Module) -> bool:
-    """Whether nobody listens to what these modules compute."""
-    return not any(getattr(module, hooks) for module in modules for hooks in _HOOKS)
+    """Whether these modules compute what their classes say, and nobody listens."""
+    return not any(
+        "forward" in module.__dict__ or any(getattr(module, hooks) for hooks in _HOOKS) for module in modules
+    )
 
 
 def run_layer(layer: Any, h: Tensor, adjacent: Tensor | None = None) -> Tensor:
@@ -181,7 +182,9 @@ def _layer_kernel(layer: Any, h: Tensor, adjacent: Tensor | None) -> Callable[[A
     if gpu_encoder.usable(h, layer):
         return gpu_encoder.layer_forward
     norms = (layer.norm_attention, layer.norm_feed_forward)
-    if torch.compiler.is_compiling() or not _plain(*norms) or any(edit_of(norm) is not None for norm in norms):
+    if torch.compiler.is_compiling() or nn.modules.module._has_any_global_hook():
+        return None
+    if not _plain(*norms) or any(edit_of(norm) is not None for norm in norms):
         return None
     if cpu_training.usable(h, layer):
         return cpu_training.layer_forward

@@ -147,8 +147,9 @@ def other_layer(policy):
 
 CLASSES = [Negated, Tilted, Stepped, Wider, Prepared, TanhPolicy]
 CHANGES = [
-    patched_logits, patched_layer, replaced_part, biased_part, hooked_part, hooked_layer, patched_part, other_norm, other_layer,
-]  # fmt: skip
+    *(patched_logits, patched_layer, patched_part, replaced_part, biased_part),
+    *(hooked_part, hooked_layer, other_norm, other_layer),
+]
 
 
 def made(edit, device):

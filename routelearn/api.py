@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 
+from routelearn import plugins
 from routelearn.data import Stops, generate, read_instances
 from routelearn.data.convert import Converted, Scale
 from routelearn.decoding.decode import refuse_hindsight
@@ -109,8 +110,10 @@ def evaluate(
             if value is not None:
                 raise InputError(f"{name} has no meaning for a model; it is for a solver")
         return _decoded(model, data, decode, problem, device, backend, precision, limit, seed, progress)[2]
-    if decode != "greedy":
-        raise InputError(f"decode is {decode!r}, but {solver.name} is a solver; leave one of them out")
+    usual = (("decode", decode, "greedy"), ("device", device, "auto"), ("backend", backend, "auto"))
+    for name, value, default in (*usual, ("precision", precision, "float32")):
+        if value != default:
+            raise InputError(f"{name} is {value!r}, but {solver.name} is a solver; leave one of them out")
     from routelearn.solvers.farm.running import solve_instances
 
     chosen, x = instances(data, problem, limit)
@@ -212,6 +215,8 @@ def _solver_of(model: Any) -> Solver | None:
     if isinstance(model, str) and not Path(model).is_file() and not (FOLDER / f"{model}.safetensors").is_file():
         from routelearn.solvers import SOLVERS
 
+        if model not in SOLVERS:
+            plugins.available()  # an installed one may have it
         return SOLVERS.get(model)
     is_solver = hasattr(model, "solve") and hasattr(model, "problems") and not isinstance(model, nn.Module)
     return model if is_solver else None

@@ -79,7 +79,6 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     try:
         for plugin in wanted:  # first: what they register are choices that the command's help names
             plugins.load(plugin)
-        plugins.from_environment()
         plugins.available()
         code = command(name).main(args=rest, prog_name=f"routelearn {name}", standalone_mode=False)
     except InputError as error:

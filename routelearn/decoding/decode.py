@@ -7,9 +7,10 @@ runs once per instance and symmetry however many solutions follow.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -177,7 +178,7 @@ def memory_budget(device: torch.device) -> int:
 
 def row_bytes(policy: Any, nodes: int, solutions: int, element: int) -> int:
     """A generous estimate of what one encoded instance with its solutions occupies."""
-    width = policy.width
+    width = getattr(policy, "width", 128)
     encoded = nodes * width * element * 24
     stepping = solutions * nodes * (element * 4 * getattr(policy, "heads", 2) + 32)
     recorded = solutions * nodes * 2 * 16
@@ -195,6 +196,17 @@ def cut(policy: Any, nodes: int, strategy: Strategy, element: int, budget: int, 
         return max(1, min(batch, budget // whole)), 1
     draw = (whole - encoded) // strategy.samples  # one draw from every start and symmetry
     return 1, -(-strategy.samples // max(1, (budget - encoded) // draw))
+
+
+@contextlib.contextmanager
+def evaluating(policy: Any) -> Iterator[None]:
+    """The policy in evaluation mode, and back in its own afterwards."""
+    training = policy.training
+    policy.eval()
+    try:
+        yield
+    finally:
+        policy.train(training)
 
 
 FEWEST = 16  # instances that make a chunk worth a processor of its own

@@ -167,7 +167,7 @@ def evaluate(
     On a GPU, where there is enough work, encoder and step are compiled first; a CPU has compiled loops of its own.
     """
     parsed, improved = parse(strategy)
-    policy = policy.to(device).eval()
+    policy = policy.to(device)
     precision = resolve_precision(precision, device)
     work = x.xy.shape[0] * parsed.augment
     if compile is None:
@@ -178,9 +178,11 @@ def evaluate(
         step = compiled(advance, device) if device.type == "cuda" else advance
     on_device = to_device(for_policy(x), device)
     started = time.perf_counter()
-    decoded = decoding.decode(
-        problem, policy, on_device, parsed, seed=seed, precision=precision, encode=encode, step=step, progress=progress
-    )
+    with decoding.evaluating(policy):
+        decoded = decoding.decode(
+            problem, policy, on_device, parsed, seed=seed, precision=precision, encode=encode, step=step,
+            progress=progress,
+        )  # fmt: skip
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     tours = decoded.tour.cpu()

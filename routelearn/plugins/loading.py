@@ -115,8 +115,8 @@ def available() -> None:
     with _lock:
         if _installed_asked:
             return
-        _installed_asked = True
         from_environment()
+        _installed_asked = True
         from importlib.metadata import entry_points
 
         for entry in entry_points(group=GROUP):

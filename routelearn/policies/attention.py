@@ -8,8 +8,6 @@ W^O is folded into the pointer's keys. A step is then two gathers and three smal
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -80,12 +78,9 @@ class AttentionPolicy(nn.Module):
             return Cache(*by_instance + list(parts[0][5:]))
         return self.prepare(self.encoder(features, adjacent))
 
-    def encode_by(self, compiled: Callable[..., Any]) -> Callable[..., Cache]:
-        """`encode` with its parts compiled one by one: the layers' part, the largest, is the same for every problem."""
-        if type(self).encode is not AttentionPolicy.encode or type(self.encoder).forward is not Encoder.forward:
-            return compiled(self.encode)
-        project, attend, prepare = map(compiled, (self.encoder.project, self.encoder.attend, self.prepare))
-        return lambda features, adjacent=None: prepare(attend(*project(features, adjacent)))
+    def parts_to_compile(self) -> list[tuple[nn.Module, str]]:
+        """The parts of `encode` to compile, each alone: the layers', the largest, is the same for all problems."""
+        return [(self.encoder, "project"), (self.encoder, "attend"), (self, "prepare")]
 
     def prepare(self, h: Tensor) -> Cache:
         """Everything of the decoder that does not depend on the step (eq. 5), h [B, N, D]."""

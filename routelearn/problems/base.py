@@ -134,9 +134,9 @@ class Problem(Protocol):
 class Units(NamedTuple):
     """How an instance's numbers translate into those of whoever gave the stops."""
 
-    length: float = 1.0  # theirs of one of the instance's
-    prize: float = 1.0  # theirs of one of the instance's
-    demand: int = 1  # the instance's whole units in one of theirs
+    length: float = 1.0  # user units per instance unit
+    prize: float = 1.0  # user units per instance unit
+    demand: int = 1  # whole instance units per user unit
 
 
 class Explanation(NamedTuple):

@@ -39,9 +39,35 @@ def _options() -> dict[str, Any]:
 
 
 def compiled_encoder(policy: Any, device: torch.device) -> Callable[..., Any]:
-    """A policy's `encode`, compiled, in parts if the policy names them (`encode_by`)."""
-    make = functools.partial(compiled, device=device)
-    return policy.encode_by(make) if hasattr(policy, "encode_by") else make(policy.encode)
+    """A policy's `encode`, compiled: as a whole, or with the parts compiled that the policy names (`parts_to_compile`).
+
+    Then `encode` itself runs as it is and finds compiled parts in place of its own, so that an edit of it takes effect.
+    """
+    if not hasattr(policy, "parts_to_compile"):
+        return compiled(policy.encode, device)
+    parts = [(owner, name, compiled(getattr(owner, name), device)) for owner, name in policy.parts_to_compile()]
+
+    def encode(*arguments: Any) -> Any:
+        with contextlib.ExitStack() as stack:
+            for owner, name, part in parts:
+                stack.enter_context(_replaced(owner, name, part))
+            return policy.encode(*arguments)
+
+    return encode
+
+
+@contextlib.contextmanager
+def _replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
+    """Within the block, the object's attribute is another one."""
+    own = vars(owner).get(name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        if own is None:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, own)
 
 
 @functools.cache
@@ -112,9 +138,12 @@ def resolve_precision(precision: str, device: torch.device) -> str:
 
 
 def best_device(name: str = "auto") -> torch.device:
-    """The GPU if there is one, unless another device is named; one that is not there raises."""
+    """The GPU if there is one, unless another device is named; one that is not there raises.
+
+    A GPU becomes the current one: kernels run, and random numbers are drawn, on the current GPU.
+    """
     if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         device = torch.device(name)
     except RuntimeError:
@@ -123,4 +152,6 @@ def best_device(name: str = "auto") -> torch.device:
         raise InputError(f"unknown device {name!r}; the choices are auto, cpu and cuda (cuda:1 for the second GPU)")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise InputError(f"device {name!r}: {torch.cuda.device_count()} GPU(s) to be found here; use cpu or auto")
+    if device.type == "cuda" and device.index is not None:
+        torch.cuda.set_device(device)
     return device

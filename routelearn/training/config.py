@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from routelearn import problems
+from routelearn import plugins, problems
 from routelearn.errors import InputError
 from routelearn.policies import POLICIES
 from routelearn.policies.layers import NORMS
@@ -129,6 +129,8 @@ class TrainConfig:
             if not fits(value, default):
                 raise InputError(f"{field.name} is {value!r}; it must be {KINDS[type(default)]}")
             choices = field.metadata["choices"]
+            if isinstance(choices, Registry) and value not in choices:
+                plugins.available()  # an installed one may have it
             if choices and value not in choices and field.name not in self.objects:
                 raise InputError(f"{field.name} is {value!r}; the choices are {', '.join(choices)}")
         self.chosen("problem")  # raises for an unknown one

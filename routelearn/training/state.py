@@ -66,6 +66,10 @@ class RunState:
         self.baseline = make_baseline(parts).to(device)
         distributed.broadcast(self.baseline)
         self.loss = make_loss(config)
+        if self.loss.needs_entropy and not hasattr(self.policy, "recorded_logits"):
+            raise InputError(
+                f"loss {config.loss!r} asks for entropies, and policy {config.policy!r} has no recorded_logits"
+            )
         self.optimiser = make_optimiser(self.policy, self.baseline, config.rate, device)
         self.norm_average = torch.zeros((), device=device)
         # The best validated so far (at first: where the run began) and its costs by size.

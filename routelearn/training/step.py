@@ -156,8 +156,7 @@ class Step:
         self.optimiser.found_inf = skip.float()  # type: ignore[attr-defined]  # the fused kernel then changes nothing
         self.optimiser.step()
         distributed.average_buffers(policy)
-        if learned is not None:
-            distributed.average_buffers(self.baseline)
+        distributed.average_buffers(self.baseline)
         with torch.no_grad():
             if before is not None:
                 undo(self.buffers, before, skip)

@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 
@@ -27,7 +28,13 @@ def surroundings(device: torch.device, precision: str, deterministic: bool) -> I
     heard = [signal.SIGTERM, signal.SIGINT] if threading.current_thread() is threading.main_thread() else []
     if heard and hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as by nohup
         heard.append(signal.SIGHUP)
-    handlers = {number: signal.signal(number, lambda number, frame: received.append(number)) for number in heard}
+
+    def hear(number: int, frame: Any) -> None:
+        if number in received and number == signal.SIGINT:  # asked a second time: at once
+            raise KeyboardInterrupt
+        received.append(number)
+
+    handlers = {number: signal.signal(number, hear) for number in heard}
     try:
         with keeping_memory() if device.type == "cpu" else contextlib.nullcontext():
             yield received

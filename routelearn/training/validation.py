@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import math
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
-from routelearn.decoding.decode import decode
+from routelearn.decoding.decode import decode, evaluating
 from routelearn.decoding.rollout import rollout
 from routelearn.evaluation.evaluate import paired_gap
 from routelearn.problems.base import NumpyRng, Problem, take, to_device, to_single
@@ -38,17 +36,6 @@ def settling_set(problem: Problem, config: TrainConfig, device: torch.device) ->
     """Instances of every size to take statistics from, apart from those that train and those that judge."""
     rng = NumpyRng((config.seed + 104_729) % 2**32)  # with the default seed itself these would be the test set's first
     return [to_device(to_single(problem.sample(rng, 512, n)), device) for n in sorted(set(config.sizes))]
-
-
-@contextlib.contextmanager
-def evaluating(policy: Any) -> Iterator[None]:
-    """The policy in evaluation mode, and back in its own afterwards."""
-    training = policy.training
-    policy.eval()
-    try:
-        yield
-    finally:
-        policy.train(training)
 
 
 @torch.no_grad()

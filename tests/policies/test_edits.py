@@ -6,6 +6,7 @@ give when kernels are switched off, and not what the unedited policy gives.
 
 from __future__ import annotations
 
+import threading
 import types
 from itertools import pairwise
 
@@ -15,15 +16,17 @@ import torch.nn.functional as F
 from torch import nn
 
 from routelearn.decoding.decode import decode
-from routelearn.decoding.rollout import rollout
+from routelearn.decoding.rollout import begin, look, rollout
 from routelearn.errors import InputError
 from routelearn.models import load_model
+from routelearn.policies import base
 from routelearn.policies.attention import AttentionPolicy
 from routelearn.policies.base import shape_of
 from routelearn.policies.kernels import select
 from routelearn.policies.layers import AttentionLayer, BatchNorm, Encoder
 from routelearn.problems import DeviceRng, get
 from routelearn.problems.base import legs_from
+from routelearn.runtime import compiling
 from routelearn.runtime.compiling import autocast
 
 NODES, SOLUTIONS = 21, 4  # so that 64 and 200 instances are enough for every kernel
@@ -289,7 +292,7 @@ def test_the_reference_backend_uses_no_kernel():
         cache = plain.eval().encode(features)
         assert select.decoder(plain, cache, 200) is None
         assert select._layer_kernel(plain.encoder.layers[0], torch.randn(200, NODES, 128), None) is None
-    assert select._backend == "auto"
+    assert not select._without_kernels
 
 
 def test_an_unknown_backend_is_refused_with_the_choices():
@@ -345,24 +348,68 @@ def test_what_is_revealed_on_a_visit_is_not_in_the_instance_that_a_policy_sees()
     assert all(prize is None for prize in seen_prizes)
 
 
-def test_an_encoder_of_ones_own_is_compiled_as_it_is():
-    """`encode_by` compiles the encoder's parts; with an `encode` or an encoder of one's own it takes the whole."""
-    taken = []
+@pytest.mark.parametrize("edit", ["policy", "encoder", "object", "class"])
+def test_an_edited_encoder_is_compiled_as_it_is(edit, monkeypatch):
+    """Only parts of `encode` are compiled; `encode` itself, and the encoder's `forward`, run as they are."""
+    policy, _ = made(Wider if edit == "policy" else AttentionPolicy, "cpu")
+    forward, encode = Encoder.forward, AttentionPolicy.encode
+    if edit == "encoder":
+        monkeypatch.setattr(Encoder, "forward", lambda self, *given: 2 * forward(self, *given))
+    elif edit == "object":
+        policy.prepare = lambda h: AttentionPolicy.prepare(policy, 2 * h)
+    elif edit == "class":
+        monkeypatch.setattr(AttentionPolicy, "encode", lambda self, features: encode(self, (3 * features[0],)))
+    own, taken = dict(vars(policy)), []
+    monkeypatch.setattr(compiling, "compiled", lambda fn, device: lambda *given: taken.append(fn) or fn(*given))
+    features = (torch.rand(4, NODES, 2),)
+    with torch.no_grad():
+        found = compiling.compiled_encoder(policy, torch.device("cpu"))(features)
+        assert len(taken) == 3
+        assert all(torch.equal(a, b) for a, b in zip(found, policy.encode(features), strict=True))
+    assert vars(policy) == own, "the compiled parts are gone again"
 
-    def compiled(fn):
-        taken.append(fn)
-        return fn
 
-    mine, _ = made(Wider, "cpu")
-    mine.encode_by(compiled)
-    assert taken == [mine.encode]
-
-    class Doubled(Encoder):
-        def forward(self, features, adjacent=None):
-            return 2 * super().forward(features, adjacent)
-
+@pytest.mark.parametrize("name", ["likeliest", "drawn", "picked", "choose_by_logits"])
+def test_an_edited_way_to_choose_takes_effect(name, monkeypatch):
     plain, _ = made(AttentionPolicy, "cpu")
-    plain.encoder.__class__ = Doubled
-    taken.clear()
-    plain.encode_by(compiled)
-    assert taken == [plain.encode]
+    x = get("tsp").sample(DeviceRng(), 64, NODES)
+    with torch.no_grad():
+        cache = plain.eval().encode(get("tsp").features(x))
+        assert select.decoder(plain, cache, 64) is select.cpu_decoder
+        own = getattr(base, name)
+        monkeypatch.setattr(base, name, lambda *given: own(*given))
+        assert select.decoder(plain, cache, 64) is None
+
+
+def test_a_cache_that_was_changed_is_read_anew():
+    problem = get("tsp")
+    plain, _ = made(AttentionPolicy, "cpu")
+    x = problem.sample(DeviceRng(), 64, NODES)
+    with torch.no_grad():
+        cache = plain.eval().encode(problem.features(x))
+        seen = look(problem, x, begin(problem, plain, cache, x, 1))
+        before, _ = plain.step(cache, (), seen)
+        for changed in (cache._replace(pointer=-cache.pointer), cache):
+            if changed is cache:
+                cache.pointer.mul_(-1)
+            found, _ = plain.step(changed, (), seen)
+            torch.testing.assert_close(found, plain.logits(changed, seen), atol=2e-5, rtol=0)
+            assert not torch.equal(found, before)
+
+
+def test_threads_that_ask_for_different_backends_leave_none_behind():
+    entered, left = threading.Event(), threading.Event()
+
+    def other():
+        with select.backend("auto"):
+            entered.set()
+            left.wait(10)
+
+    thread = threading.Thread(target=other)
+    with select.backend("reference"):
+        thread.start()
+        assert entered.wait(10)
+        assert select._without_kernels
+    left.set()
+    thread.join()
+    assert not select._without_kernels

@@ -17,6 +17,7 @@ import contextlib
 import hashlib
 import inspect
 import textwrap
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -25,6 +26,7 @@ import torch
 from torch import Tensor, nn
 
 from routelearn.errors import InputError, Notice
+from routelearn.policies import base
 from routelearn.policies.kernels.cache import Cache
 from routelearn.policies.kernels.cpu import decoder as cpu_decoder
 from routelearn.policies.kernels.cpu import encoder as cpu_training
@@ -35,20 +37,26 @@ from routelearn.policies.kernels.gpu import encoder as gpu_encoder
 
 BACKENDS = ("auto", "reference")
 
-_backend = "auto"  # of the whole process: decoding shares its work among threads
+_without_kernels = 0  # how many blocks of the process ask for the reference now; decoding shares its work among threads
+_lock = threading.Lock()
 
 
 @contextlib.contextmanager
 def backend(name: str) -> Iterator[None]:
-    """Within the block, `reference` switches compiled kernels off; `auto` uses them where they apply."""
-    global _backend
+    """Within the block, `reference` switches compiled kernels off, in all threads; `auto` changes nothing."""
     if name not in BACKENDS:
         raise InputError(f"unknown backend {name!r}; the choices are {', '.join(BACKENDS)}")
-    before, _backend = _backend, name
+    _ask_for_reference(name == "reference")
     try:
         yield
     finally:
-        _backend = before
+        _ask_for_reference(-(name == "reference"))
+
+
+def _ask_for_reference(more: int) -> None:
+    global _without_kernels
+    with _lock:
+        _without_kernels += more
 
 
 # ---------------------------------------------------------------------------------- what kernels stand for
@@ -87,10 +95,25 @@ def implemented_by_kernels(**digests: str) -> Callable[[type], type]:
 
 
 def changed_digests() -> dict[str, str | None]:
-    """Method -> its digest now, for every class in which some method's is not the one written down."""
-    return {
+    """Method or function -> its digest now, for those whose digest is not the one written down (and their class's)."""
+    changed = {
         f"{cls.__name__}.{name}": digest(function) for cls in _edited for name, function in _references[cls].items()
     }
+    return changed | {name: digest(_functions[name]) for name in _edited_functions}
+
+
+# Kernels choose nodes themselves, as these functions of policies/base.py do.
+_CHOOSING = {
+    "likeliest": "1a4a3d120665", "drawn": "30784dd268b5", "picked": "cdf9b7b53b46", "choose_by_logits": "7578ce68e78f",
+}  # fmt: skip
+_functions: dict[str, Callable[..., Any]] = {name: getattr(base, name) for name in _CHOOSING}
+_edited_functions = [name for name, known in _CHOOSING.items() if digest(_functions[name]) not in (known, None)]
+
+
+def edit_of_choice() -> str | None:
+    """Which of the functions that choose a node was edited or replaced; None if none was."""
+    replaced = [name for name, function in _functions.items() if getattr(base, name) is not function]
+    return (replaced + _edited_functions)[0] if replaced or _edited_functions else None
 
 
 def edit_of(thing: Any) -> str | None:
@@ -113,7 +136,9 @@ def decoder(policy: Any, cache: Any, solutions: int) -> Any:
 
     Its kernels give no gradient.
     """
-    if _backend == "reference" or torch.is_grad_enabled() or type(cache) is not Cache or edit_of(policy) is not None:
+    if _without_kernels or torch.is_grad_enabled() or type(cache) is not Cache:
+        return None
+    if edit_of(policy) is not None or edit_of_choice() is not None:
         return None
     if gpu_decoder.usable(cache):
         return gpu_decoder
@@ -122,7 +147,7 @@ def decoder(policy: Any, cache: Any, solutions: int) -> Any:
 
 def scorer(policy: Any, cache: Any, pairs: int) -> Any:
     """The module that scores a record of so many `pairs` of queries and nodes, with gradients, or None."""
-    if _backend == "reference" or type(cache) is not Cache or edit_of(policy) is not None:
+    if _without_kernels or type(cache) is not Cache or edit_of(policy) is not None or edit_of_choice() is not None:
         return None
     if gpu_decoder.usable(cache):
         return gpu_decoder
@@ -135,9 +160,9 @@ _told: set[str] = set()
 def tell_why_not(policy: Any, cache: Any) -> None:
     """Say once, in one line, why a policy is decoded without kernels on a GPU that has them."""
     on_gpu = gpu_decoder.present(next(policy.parameters()).device)
-    if _backend == "reference" or torch.is_grad_enabled() or not on_gpu:
+    if _without_kernels or torch.is_grad_enabled() or not on_gpu:
         return
-    edit = edit_of(policy)
+    edit = edit_of(policy) or edit_of_choice()
     beyond = gpu_decoder.exceeded(cache) if type(cache) is Cache else f"a {Cache.__name__} of the attention model"
     if edit is not None:
         reason = f"{edit} is not what the compiled kernels implement"
@@ -172,7 +197,7 @@ def run_layer(layer: Any, h: Tensor, adjacent: Tensor | None = None) -> Tensor:
 
 
 def _layer_kernel(layer: Any, h: Tensor, adjacent: Tensor | None) -> Callable[[Any, Tensor], Tensor] | None:
-    if _backend == "reference" or adjacent is not None or edit_of(layer) is not None:
+    if _without_kernels or adjacent is not None or edit_of(layer) is not None:
         return None
     unbiased, biased = (layer.qkv, layer.out), (layer.expand, layer.contract)
     if any(type(part) is not nn.Linear for part in (*unbiased, *biased)) or not _plain(layer, *unbiased, *biased):

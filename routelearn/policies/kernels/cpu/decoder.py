@@ -135,8 +135,9 @@ _kept = WeakTensorKeyDictionary()
 
 
 def _laid_out(cache: Cache) -> tuple[Any, ...]:
-    """The cache as `decode_rows` reads it, made once for each encoded batch and kept as long as it lives."""
-    if cache.keys not in _kept:
+    """The cache as `decode_rows` reads it: made once for an encoded batch, kept while it lives, anew if it changed."""
+    state = tuple((part.data_ptr(), -1 if part.is_inference() else part._version) for part in cache)
+    if cache.keys not in _kept or _kept[cache.keys][0] != state:
         from routelearn.policies.kernels.cpu.decoder_loops import interleave, interleaved, lanes_for
 
         batch, count, heads, per_head = cache.keys.shape
@@ -145,8 +146,8 @@ def _laid_out(cache: Cache) -> tuple[Any, ...]:
         out = np.zeros((3, batch, count, order.size), np.float32)
         _shared(lambda low, high: interleave(low, high, lanes, keys, values, pointer, out), batch, smallest=8)
         step = np.pad(cache.step.detach().numpy(), ((0, 0), (0, 0), (0, 1)))[..., order]
-        _kept[cache.keys] = (lanes, order, *out.reshape(3, -1), step.ravel(), *rows)
-    return _kept[cache.keys]
+        _kept[cache.keys] = state, (lanes, order, *out.reshape(3, -1), step.ravel(), *rows)
+    return _kept[cache.keys][1]
 
 
 def _shared(work: Callable[[int, int], None], rows: int, smallest: int = 4 * WORTH) -> None:

@@ -21,7 +21,8 @@ from torch import Tensor
 HEAD = 16  # columns of a head, a vector of the compiled loops
 
 _pools: dict[int, Any] = {}
-os.register_at_fork(after_in_child=_pools.clear)  # a child has none of its parent's threads
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pools.clear)  # a child has none of its parent's threads
 
 
 MALLOPT = {-4: (0, 65_536), -1: (2**31 - 1, 128 * 1024)}  # glibc's M_MMAP_MAX and M_TRIM_THRESHOLD: here, and usual

@@ -44,6 +44,7 @@ class Solutions:
     tours: Tensor  # [B, 1, T]
     costs: Tensor  # [B] float64, in the instances' own units; prizes count as negative
     decode: str
+    infeasible: int  # solutions that break a rule; their costs count for nothing
     seconds: float
     device: str
 
@@ -51,9 +52,10 @@ class Solutions:
         return len(self.costs)
 
     def __repr__(self) -> str:
+        broken = f", {self.infeasible} INFEASIBLE" if self.infeasible else ""
         return (
             f"Solutions({self.decode}, {len(self)} instances of {self.problem.name}: "
-            f"mean cost {float(self.costs.mean()):.5f}, {self.seconds:.2f} s on {self.device})"
+            f"mean cost {float(self.costs.mean()):.5f}{broken}, {self.seconds:.2f} s on {self.device})"
         )
 
     def solution(self, index: int) -> Solution:
@@ -142,7 +144,7 @@ def decode(
 ) -> Solutions:
     """The policy's solution of every instance; arguments as for `evaluate`, where `strategy` is called `decode`."""
     chosen, x, result = _decoded(model, data, strategy, problem, device, backend, precision, limit, seed, progress)
-    return Solutions(chosen, x, result.tours, result.costs, strategy, result.seconds, result.device)
+    return Solutions(chosen, x, result.tours, result.costs, strategy, result.infeasible, result.seconds, result.device)
 
 
 def instances(data: Any, problem: str | Problem | None = None, limit: int | None = None) -> tuple[Problem, Any]:

@@ -20,7 +20,8 @@ from routelearn.decoding import decode as decoding
 from routelearn.decoding.rollout import advance
 from routelearn.errors import InputError
 from routelearn.evaluation.referee import double, judge
-from routelearn.problems.base import Problem, to_device
+from routelearn.policies.base import shape_of
+from routelearn.problems.base import Problem, to_device, to_single
 from routelearn.runtime.compiling import compiled, compiled_encoder, resolve_precision
 
 if TYPE_CHECKING:
@@ -176,7 +177,11 @@ def evaluate(
     if compile and policy.compiles:
         encode = compiled_encoder(policy, device)
         step = compiled(advance, device) if device.type == "cuda" else advance
-    on_device = to_device(for_policy(x), device)
+    if getattr(policy, "shape", None) not in (None, shape_of(problem)):
+        raise InputError(f"the policy was built for another problem than {problem.name}; its inputs are others")
+    kind = next((p.dtype for p in policy.parameters()), torch.float32)
+    shown = for_policy(x)
+    on_device = to_device(shown if kind == torch.float64 else to_single(shown), device)
     started = time.perf_counter()
     with decoding.evaluating(policy):
         decoded = decoding.decode(

@@ -13,7 +13,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_bytes
 
-from routelearn import policies, problems
+from routelearn import plugins, policies, problems
 from routelearn.errors import InputError, Notice
 from routelearn.policies.base import shape_of
 from routelearn.runtime.atomic import replace_file
@@ -42,7 +42,7 @@ def save(path: str | os.PathLike[str], model: Model, *, half: bool = False) -> N
     target = Path(path)
     tensors = {}
     for name, tensor in model.policy.state_dict().items():
-        tensor = tensor.detach().cpu().contiguous()
+        tensor = tensor.detach().cpu().contiguous().clone()  # two names of one tensor are two in a file
         tensors[name] = tensor.half() if half and tensor.is_floating_point() else tensor
     header = {
         "format": FORMAT,
@@ -83,6 +83,10 @@ def load(path: str | os.PathLike[str], device: torch.device | str = "cpu") -> Mo
             policy = policies.build(kind, shape_of(problems.get(problem)), options)
         weights = {n: t.float() if t.is_floating_point() else t for n, t in tensors.items()}
         policy.load_state_dict(weights, assign=True)
+        if any(tensor.is_meta for tensor in (*policy.parameters(), *policy.buffers())):  # some are in no file
+            with torch.random.fork_rng(devices=[]):
+                policy = policies.build(kind, shape_of(problems.get(problem)), options)
+            policy.load_state_dict(weights)
     except UNFIT as error:
         raise damaged(path, error) from error
     return Model(policy.to(device).eval(), problem, kind, options, card)
@@ -118,6 +122,10 @@ def check_plugins(path: str | os.PathLike[str], problem: str, kind: str, card: d
     for part, name, registry in (("problem", problem, problems.PROBLEMS), ("policy", kind, policies.POLICIES)):
         record = recorded(card, part)
         if record is None:
+            if name not in registry:
+                plugins.available()
+            if name not in registry:
+                raise InputError(f"{path}: needs the {part} {name!r}, which nobody registered (routelearn.register)")
             continue
         file = str(record.get("file"))[:80]
         try:

@@ -134,7 +134,7 @@ def plugin_of_caller(names: Mapping[str, Any]) -> Plugin:
     module, file = str(names.get("__name__", "__main__")), names.get("__file__")
     if file is None:
         return _known.setdefault(module, Plugin(module, module))
-    path = os.path.abspath(file)
+    path = os.path.realpath(file)
     if path not in _known:
         _known[path] = Plugin(Path(path).name, module, path, _digest(path))
     return _known[path]
@@ -152,7 +152,7 @@ def _path_of(shown: str) -> str | None:
     is_name = all(part.isidentifier() for part in shown.split("."))
     if is_name and not shown.endswith(".py") and not os.path.isfile(shown):
         return None
-    path = os.path.abspath(shown)
+    path = os.path.realpath(shown)
     if os.path.isdir(path):
         raise InputError(f"{shown}: a folder; name the plugin's file, such as {os.path.join(shown, 'my_variant.py')}")
     if not path.endswith(".py"):
@@ -179,6 +179,8 @@ def _digest(path: str) -> str | None:
 
 def _load_file(shown: str, path: str) -> Plugin:
     plugin = Plugin(shown, module_name(path), path, _digest(path))
+    if (folder := os.path.dirname(path)) not in sys.path:
+        sys.path.append(folder)  # a plugin may import files beside it
     with _refusing(plugin):
         spec = importlib.util.spec_from_file_location(plugin.module, path, loader=_Loader(plugin))
         assert spec is not None

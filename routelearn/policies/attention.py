@@ -33,9 +33,12 @@ ENCODED = 12_800  # nodes encoded at once on a CPU: memory of that size is used 
 @select.implemented_by_kernels(
     begin="fef088095af2",
     step="a0ec6889aa14",
+    choose="b65f5ccdd101",
     logits="7b484010dd52",
     query="02b0a2bdacb8",
     glimpse_weights="6e9fdb484fa7",
+    score="6a6902a135f2",
+    recorded_logits="da5cafeee300",
 )
 class AttentionPolicy(nn.Module):
     compiles = True  # torch.compile can take its steps
@@ -71,7 +74,7 @@ class AttentionPolicy(nn.Module):
         batch, nodes = features[0].shape[0], sum(group.shape[1] for group in features)
         many = features[0].device.type == "cpu" and batch * nodes > ENCODED and not torch.compiler.is_compiling()
         plain = adjacent is None and not self.training and not torch.is_grad_enabled()
-        if many and plain and type(self).prepare is AttentionPolicy.prepare:
+        if many and plain and type(self).prepare is AttentionPolicy.prepare and "prepare" not in self.__dict__:
             groups = zip(*(group.split(max(1, ENCODED // nodes)) for group in features), strict=True)
             parts = [self.prepare(self.encoder(group)) for group in groups]
             by_instance = [torch.cat(fields) for fields in zip(*(part[:5] for part in parts), strict=True)]
@@ -88,20 +91,22 @@ class AttentionPolicy(nn.Module):
         slots = self.shape.context_nodes
         heads, per_head = self.heads, width // self.heads
         # The query is scaled by 1 / sqrt(d) once here rather than every compatibility (eq. 6, 7).
-        context = self.context.weight * per_head**-0.5
+        context = select.matrix(self.context) * per_head**-0.5
         by_slot = context[:, : slots * width].view(width, slots, width).permute(1, 0, 2)  # [K, D out, D in]
-        fold = width**-0.5 * self.out.weight.T  # heads -> query of the pointer, and its 1 / sqrt(D)
-        weights = torch.cat((self.key.weight, self.value.weight, fold @ self.pointer.weight, by_slot.flatten(0, 1)))
+        fold = width**-0.5 * select.matrix(self.out).T  # heads -> query of the pointer, and its 1 / sqrt(D)
+        key, value, point = map(select.matrix, (self.key, self.value, self.pointer))
+        weights = torch.cat((key, value, fold @ point, by_slot.flatten(0, 1)))
         projected = F.linear(h, weights).view(batch, nodes, 3 + slots, width)
         keys, values, pointer, tables = projected.split((1, 1, 1, slots), 2)  # one gradient for all, made once
-        graph = F.linear(h.mean(1), self.graph.weight * per_head**-0.5)  # [B, D]
+        graph = F.linear(h.mean(1), select.matrix(self.graph) * per_head**-0.5)  # [B, D]
         # Slot 0 carries the graph embedding, so that a query is one gathered row per slot and no more.
         offset = F.pad(graph[:, None], (0, 0, 0, slots - 1))  # [B, K, D]
         placeholder = torch.einsum("koi,ki->ko", by_slot, self.placeholder)
         if self.step_features is None:
             step = h.new_zeros(3, 0, width)
         else:
-            into_keys, into_values, into_pointer = self.step_features.weight.T.unflatten(1, (3, width)).unbind(1)
+            columns = select.matrix(self.step_features).T.unflatten(1, (3, width))
+            into_keys, into_values, into_pointer = columns.unbind(1)
             step = torch.stack((into_keys, into_values, into_pointer @ fold.T))
         cache = Cache(
             keys=keys.view(batch, nodes, heads, per_head),

@@ -132,7 +132,8 @@ class TrainConfig:
             if isinstance(choices, Registry) and value not in choices:
                 plugins.available()  # an installed one may have it
             if choices and value not in choices and field.name not in self.objects:
-                raise InputError(f"{field.name} is {value!r}; the choices are {', '.join(choices)}")
+                more = "; a plugin's own need --plugin FILE.py" if isinstance(choices, Registry) else ""
+                raise InputError(f"{field.name} is {value!r}; the choices are {', '.join(choices)}{more}")
         self.chosen("problem")  # raises for an unknown one
         if not self.sizes or min(self.sizes) < 2:
             raise InputError(f"sizes are {self.sizes}; give at least one, each 2 or more")

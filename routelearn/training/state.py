@@ -67,9 +67,8 @@ class RunState:
         distributed.broadcast(self.baseline)
         self.loss = make_loss(config)
         if self.loss.needs_entropy and not hasattr(self.policy, "recorded_logits"):
-            raise InputError(
-                f"loss {config.loss!r} asks for entropies, and policy {config.policy!r} has no recorded_logits"
-            )
+            lacking = f"policy {config.policy!r} has no recorded_logits"
+            raise InputError(f"loss {config.loss!r} asks for entropies, but {lacking} (see docs/extend.md)")
         self.optimiser = make_optimiser(self.policy, self.baseline, config.rate, device)
         self.norm_average = torch.zeros((), device=device)
         # The best validated so far (at first: where the run began) and its costs by size.
@@ -166,6 +165,9 @@ def make_policy(config: TrainConfig) -> Any:
         return policies.build(config.policy, shape, options)
     if isinstance(given, type):
         return given(shape, **options)
+    for name, value in options.items():
+        if type(own := getattr(given, name, value)) is type(value) and own != value:
+            raise InputError(f"the policy given has {name} {own!r}, not {value!r}; say {name}={own!r}")
     with torch.device("meta"):
         described = type(given)(shape, **options).state_dict()
     if {k: v.shape for k, v in described.items()} != {k: v.shape for k, v in given.state_dict().items()}:

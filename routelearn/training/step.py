@@ -136,9 +136,13 @@ class Step:
             assert rolled.trajectory is not None
             log_prob, entropy = self.score(cache, rolled.trajectory)
         value = self.baseline.value(prepared, cost)
+        if value.shape not in ((), (1, 1), (cost.shape[0], 1), cost.shape):
+            shape, wanted = list(value.shape), f"a number, {[cost.shape[0], 1]} or {list(cost.shape)}"
+            raise InputError(f"baseline {config.baseline!r} gave a value of shape {shape}; it must be {wanted}")
         loss = self.loss(Scored(cost, value, log_prob, entropy))
-        if loss.ndim or not loss.requires_grad:
-            fault = f"a tensor of shape {list(loss.shape)}" if loss.ndim else "a number without gradient"
+        if not isinstance(loss, Tensor) or loss.ndim or not loss.requires_grad:
+            fault = f"a tensor of shape {list(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
+            fault = "a number without gradient" if fault.endswith("[]") else fault
             raise InputError(f"loss {config.loss!r} gave {fault}; it must be one number made from log_prob")
         learned = self.baseline.loss(prepared, cost)
         (loss if learned is None else loss + learned).backward()

@@ -63,6 +63,9 @@ def train(
     changes: any other field of `TrainConfig`, such as rate=1e-3, solutions=8 or settings={"name": value}.
     """
     refuse_unknown(changes)
+    problem = problem() if isinstance(problem, type) else problem
+    if not (sizes is None or isinstance(sizes, int) or all(isinstance(n, int) for n in sizes)):
+        raise InputError(f"sizes are {sizes!r}; give a whole number, or several: (20, 50)")
     given = {"policy": policy, "loss": loss, "baseline": baseline}
     changes |= {name: value for name, value in ({"minutes": minutes} | given).items() if value is not None}
     where = best_device(device)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from routelearn.decoding.decode import decode, evaluating
 from routelearn.decoding.rollout import rollout
+from routelearn.errors import Infeasible, InputError
 from routelearn.evaluation.evaluate import paired_gap
 from routelearn.problems.base import NumpyRng, Problem, take, to_device, to_single
 from routelearn.runtime.compiling import autocast
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 # A run of so many minutes is validated so often at least, but not while validating would take a tenth of the time.
 LOOKS, PATIENCE = 20, 10
+CHECKED = 64  # solutions of a validation
 
 
 def validation_set(problem: Problem, config: TrainConfig, n: int, device: torch.device) -> Any:
@@ -62,9 +64,17 @@ def settle(problem: Problem, policy: Any, instances: list[Any], precision: str) 
 
 
 def validate(problem: Problem, policy: Any, x: Any, precision: str) -> Tensor:
-    """Greedy costs [B] in evaluation mode."""
+    """Greedy costs [B] in evaluation mode. The first solutions are checked: a policy may forget the mask."""
     with evaluating(policy):
-        return decode(problem, policy, x, "greedy", precision=precision).cost
+        found = decode(problem, policy, x, "greedy", precision=precision)
+    try:
+        problem.check(take(x, slice(0, CHECKED)), found.tour[:CHECKED])
+    except Infeasible as broken:
+        where = f"validation instance {broken.row}: {broken.reason}"
+        raise InputError(
+            f"the policy broke a rule ({where}); its logits must be -inf where seen.feasible is not"
+        ) from None
+    return found.cost
 
 
 @torch.no_grad()

@@ -177,9 +177,9 @@ def test_someone_elses_safetensors_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"problem": "knapsack"}, "unknown problem 'knapsack'"),
+        ({"problem": "knapsack"}, "needs the problem 'knapsack', which nobody registered"),
         ({"problem": "cvrp"}, "damaged"),
-        ({"policy": "oracle"}, "unknown policy 'oracle'"),
+        ({"policy": "oracle"}, "needs the policy 'oracle', which nobody registered"),
         ({"policy": "pointer"}, "damaged"),
         ({"options": "{"}, "damaged"),
         ({"options": "[]"}, "damaged"),

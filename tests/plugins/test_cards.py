@@ -136,10 +136,10 @@ def test_a_card_that_somebody_forged_runs_nothing_and_breaks_nothing(write, reco
     assert plugins.loaded() == []
 
 
-def test_an_unknown_problem_without_a_record_is_told_as_before(write):
+def test_an_unknown_problem_without_a_record_is_named(write):
     plugin = plugins.load(write("distance.py", PROBLEM))
     save("mini-tsp")
     plugins.forget(plugin)
     rewrite(plugins=None)
-    with pytest.raises(InputError, match=r"from another version \(unknown problem 'mini-tsp'"):
+    with pytest.raises(InputError, match=r"needs the problem 'mini-tsp', which nobody registered"):
         routelearn.load_model(path="m.safetensors")

@@ -62,6 +62,39 @@ class Wider(AttentionPolicy):
         return super().encode(tuple(1 - 3 * group for group in features), adjacent)
 
 
+class Recorded(AttentionPolicy):
+    """Another score of a record."""
+
+    def recorded_logits(self, cache, trajectory):
+        return 0.1 * super().recorded_logits(cache, trajectory)
+
+
+class Called(AttentionLayer):
+    def __call__(self, *given):
+        return super().__call__(*given).flip(-1)
+
+
+class CalledPolicy(AttentionPolicy):
+    layer = Called
+
+
+class LowRank(nn.Linear):
+    """A linear part with something added to its product."""
+
+    def forward(self, h):
+        return super().forward(h) + 3 * h.flip(-1)
+
+
+def low_rank_key(policy):
+    key = LowRank(policy.width, policy.width, bias=False)
+    key.weight = policy.key.weight
+    policy.key = key
+
+
+def hooked_pointer(policy):
+    policy.pointer.register_forward_hook(lambda module, given, result: -result)
+
+
 class Prepared(AttentionPolicy):
     """Another projection of the embeddings."""
 
@@ -148,10 +181,10 @@ def other_layer(policy):
     policy.encoder.layers[1] = Adapter()
 
 
-CLASSES = [Negated, Tilted, Stepped, Wider, Prepared, TanhPolicy]
+CLASSES = [Negated, Tilted, Stepped, Recorded, Wider, Prepared, TanhPolicy, CalledPolicy]
 CHANGES = [
     *(patched_logits, patched_layer, patched_part, replaced_part, biased_part),
-    *(hooked_part, hooked_layer, other_norm, other_layer),
+    *(hooked_part, hooked_layer, other_norm, other_layer, low_rank_key, hooked_pointer),
 ]
 
 
@@ -209,7 +242,7 @@ def test_an_edit_takes_effect(edit, batch, precision, device):
     if batch >= 64:  # logits at their clip are equal but for rounding, and few tours are no mean
         assert cost == pytest.approx(right_cost, rel=0.03)
     assert abs(loss - right_loss) < 0.25 * abs(right_loss - other_loss), "the loss is the unedited policy's"
-    if batch >= 8 and edit not in (Stepped, patched_logits):  # smaller logits order the nodes as before
+    if batch >= 8 and edit not in (Stepped, Recorded, patched_logits):  # smaller logits order the nodes as before
         assert abs(cost - right_cost) < 0.25 * abs(right_cost - other_cost), "the cost is the unedited policy's"
 
 
@@ -379,6 +412,20 @@ def test_an_edited_way_to_choose_takes_effect(name, monkeypatch):
         own = getattr(base, name)
         monkeypatch.setattr(base, name, lambda *given: own(*given))
         assert select.decoder(plain, cache, 64) is None
+
+
+def test_a_clip_that_learns_gets_a_gradient():
+    problem = get("tsp")
+    policy, _ = made(AttentionPolicy, "cpu")
+    policy.clip = nn.Parameter(torch.tensor(5.0))
+    x = problem.sample(DeviceRng(), 200, NODES)
+    with torch.no_grad():
+        cache = policy.encode(problem.features(x))
+        record = rollout(
+            problem, policy, cache, x, solutions=SOLUTIONS, steps=NODES, temperature=1.0, record=True
+        ).trajectory
+    policy.score(policy.encode(problem.features(x)), record).sum().backward()
+    assert policy.clip.grad != 0
 
 
 def test_a_cache_that_was_changed_is_read_anew():

@@ -121,6 +121,8 @@ def edit_of(thing: Any) -> str | None:
     kind = type(thing)
     for cls, methods in _references.items():
         if issubclass(kind, cls):
+            if issubclass(kind, nn.Module) and kind.__call__ is not nn.Module.__call__:
+                return f"{kind.__name__}.__call__"
             for name, function in methods.items():
                 if getattr(kind, name, None) is not function or name in thing.__dict__:
                     return f"{kind.__name__}.{name}"
@@ -138,7 +140,7 @@ def decoder(policy: Any, cache: Any, solutions: int) -> Any:
     """
     if _without_kernels or torch.is_grad_enabled() or type(cache) is not Cache:
         return None
-    if edit_of(policy) is not None or edit_of_choice() is not None:
+    if edit_of(policy) is not None or edit_of_choice() is not None or not isinstance(policy.clip, int | float):
         return None
     if gpu_decoder.usable(cache):
         return gpu_decoder
@@ -147,7 +149,9 @@ def decoder(policy: Any, cache: Any, solutions: int) -> Any:
 
 def scorer(policy: Any, cache: Any, pairs: int) -> Any:
     """The module that scores a record of so many `pairs` of queries and nodes, with gradients, or None."""
-    if _without_kernels or type(cache) is not Cache or edit_of(policy) is not None or edit_of_choice() is not None:
+    if _without_kernels or type(cache) is not Cache or not isinstance(policy.clip, int | float):
+        return None
+    if edit_of(policy) is not None or edit_of_choice() is not None:
         return None
     if gpu_decoder.usable(cache):
         return gpu_decoder
@@ -188,6 +192,15 @@ def _plain(*modules: nn.Module) -> bool:
     return not any(
         "forward" in module.__dict__ or any(getattr(module, hooks) for hooks in _HOOKS) for module in modules
     )
+
+
+def matrix(linear: Any) -> Tensor:
+    """The matrix of a part that is linear: its weight or, if it was replaced or someone listens, what it does to the
+    identity."""
+    if type(linear) is nn.Linear and _plain(linear):
+        return linear.weight
+    weight = linear.weight
+    return linear(torch.eye(weight.shape[1], dtype=weight.dtype, device=weight.device)).T
 
 
 def run_layer(layer: Any, h: Tensor, adjacent: Tensor | None = None) -> Tensor:

@@ -176,7 +176,7 @@ def evaluate(
     if compile and policy.compiles:
         encode = compiled_encoder(policy, device)
         step = compiled(advance, device) if device.type == "cuda" else advance
-    on_device = to_device(for_policy(x), device)
+    on_device = to_device(for_policy(problem, x), device)
     started = time.perf_counter()
     decoded = decoding.decode(
         problem, policy, on_device, parsed, seed=seed, precision=precision, encode=encode, step=step, progress=progress

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from routelearn.data import names
 from routelearn.data.fields import LARGEST_WHOLE, attributes_of, needed, template
 from routelearn.data.geometry import LANDMARKS, from_distances, great_circle, into_unit_square, project
 from routelearn.data.numbers import exact, real
@@ -41,6 +42,7 @@ class Converted(NamedTuple):
     policy: Any  # Instance, B = 1, single precision, in the unit square
     referee: Any  # Instance, B = 1, double precision, in the user's units
     scale: Scale
+    notes: tuple[str, ...] = ()  # what the user should know of the stops, one line each
 
 
 def to_instance(
@@ -103,8 +105,21 @@ def to_instance(
         "km" if kilometres else "",
     )
     return Converted(
-        chosen, _instance(chosen, policy, torch.float32, stops), _instance(chosen, referee, torch.float64, stops), scale
+        chosen,
+        _instance(chosen, policy, torch.float32, stops),
+        _instance(chosen, referee, torch.float64, stops),
+        scale,
+        notes_on(stops, chosen),
     )
+
+
+def notes_on(stops: Stops, problem: Problem) -> tuple[str, ...]:
+    """What the user should know of the stops: how the file was read, and what in it the problem does not use."""
+    fields = template(problem)._fields
+    idle = [name for name in (*names.COLUMNS, *names.LIMITS) if getattr(stops, name) is not None]
+    idle = [name for name in idle if name not in fields or (name == "real_prize" and not problem.reveals_on_visit)]
+    unused = (*(stops.said.get(name, name) for name in idle), *stops.unused)
+    return (*stops.notes, *((names.not_used(unused),) if unused else ()))
 
 
 def unfilled(problem: Problem) -> list[str]:

@@ -83,7 +83,7 @@ DEMAND = Attribute(
     also=(
         *("quantity", "quantities", "qty", "amount", "weight", "load", "volume"),
         *("Menge", "Liefermenge", "Bestellmenge", "Bedarf", "Stückzahl", "Gewicht", "Ladung", "Volumen"),
-        *("quantité", "qté", "demande", "poids", "charge"),
+        *("quantité", "qté", "demande", "poids"),
         *("cantidad", "demanda", "peso", "carga"),
     ),
     help="what is delivered there; fractions are counted exactly, to six decimals",

@@ -93,6 +93,7 @@ def prepare(fields: dict[str, Any], limits: Limits) -> Query:
         stops = stops_of(source=source, **{name: fields.get(name) for name in COLUMNS})
         if fields.get("metric") is not None:
             stops = measured(stops, fields["metric"])
+        stops = replace(stops, notes=tuple(fields.get("notes") or ()))
         converted = to_instance(stops, fields.get("problem"), *(fields.get(name) for name in LIMITS))
     except InputError as error:
         if source == SOURCE or str(error).startswith(source):
@@ -387,6 +388,7 @@ def read_file(fields: dict[str, Any], limits: Limits) -> dict[str, Any]:
 
     from routelearn.data import csv_file, cvrplib, json_file, tsplib
     from routelearn.data.files import decode
+    from routelearn.data.names import not_used
     from routelearn.data.reading import FORMATS, sniff
 
     name = fields["name"] or "stops"
@@ -421,4 +423,6 @@ def read_file(fields: dict[str, Any], limits: Limits) -> dict[str, Any]:
             result[name] = getattr(stops, name)
     if stops.capacity is not None:
         result["capacity"] = float(stops.capacity)
+    if notes := [*stops.notes, *([not_used(stops.unused)] if stops.unused else [])]:
+        result["notes"] = notes
     return result

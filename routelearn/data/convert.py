@@ -14,6 +14,7 @@ import torch
 from routelearn.data import names
 from routelearn.data.fields import LARGEST_WHOLE, attributes_of, needed, template
 from routelearn.data.geometry import LANDMARKS, from_distances, great_circle, into_unit_square, project
+from routelearn.data.notes import on_places
 from routelearn.data.numbers import exact, real
 from routelearn.data.stops import MATRIX_STOPS, Stops
 from routelearn.errors import InputError
@@ -114,12 +115,12 @@ def to_instance(
 
 
 def notes_on(stops: Stops, problem: Problem) -> tuple[str, ...]:
-    """What the user should know of the stops: how the file was read, and what in it the problem does not use."""
+    """What the user should know of the stops: how the file was read, what in it is not used, and odd places."""
     fields = template(problem)._fields
     idle = [name for name in (*names.COLUMNS, *names.LIMITS) if getattr(stops, name) is not None]
     idle = [name for name in idle if name not in fields or (name == "real_prize" and not problem.reveals_on_visit)]
     unused = (*(stops.said.get(name, name) for name in idle), *stops.unused)
-    return (*stops.notes, *((names.not_used(unused),) if unused else ()))
+    return (*stops.notes, *((names.not_used(unused),) if unused else ()), *on_places(stops))
 
 
 def unfilled(problem: Problem) -> list[str]:

@@ -24,6 +24,7 @@ def rows_of(data: dict[str, Any], source: str) -> list[Row]:
     if isinstance(data.get("depot"), list | dict):
         raise InputError(f"{source}: 'depot' beside the features is the id or name of one; give its place as a feature")
     rows: list[Row] = []
+    spellings: dict[str, str | None] = {}
     for i, feature in enumerate(features, 1):
         where = f"feature {i}"
         geometry = feature.get("geometry") if isinstance(feature, dict) else None
@@ -39,6 +40,10 @@ def rows_of(data: dict[str, Any], source: str) -> list[Row]:
         values = {"lon": position[0], "lat": position[1]}  # the geometry says where the stop is
         if feature.get("id") is not None:
             values["id"] = feature["id"]
+        for key in properties:
+            if key not in spellings:
+                spellings[key] = spelled(key)
         decided = {*PLACES, *values}
-        rows.append((where, {key: value for key, value in properties.items() if spelled(key) not in decided} | values))
+        own = {key: value for key, value in properties.items() if spellings[key] not in decided}
+        rows.append((where, own | values))
     return rows

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from operator import is_
 from typing import Any, NamedTuple
 
 from routelearn.data.numbers import shown
@@ -28,6 +28,8 @@ SPELLINGS |= {"stop_id": "id", "stop_name": "name", "stop_lat": "lat", "stop_lon
 WORDS: dict[str, tuple[str, ...]] = {
     "id": ("Kennung", "identifiant", "identificador"),
     "name": ("Kunde", "Kundenname", "customer", "customer name", "nom", "client", "nombre", "cliente"),
+    "x": ("x coordinate", "x coord", "X-Koordinate", "coordonnée x", "coordenada x"),
+    "y": ("y coordinate", "y coord", "Y-Koordinate", "coordonnée y", "coordenada y"),
     "lat": ("Breitengrad", "latitud"),
     "lon": ("Längengrad", "Laengengrad", "longitud"),
     "depot": ("Lager", "entrepôt", "almacén", "depósito"),
@@ -50,13 +52,18 @@ class Table(NamedTuple):
     amounts: re.Pattern[str]
 
 
+_made: list[tuple[list[Any], Table]] = []  # the last table, and the problems it was made for
+
+
 def table() -> Table:
     """The names of all problems that are registered now."""
-    return _table(tuple(PROBLEMS.values()))
+    problems = list(PROBLEMS.values())
+    if not _made or not (len(_made[0][0]) == len(problems) and all(map(is_, _made[0][0], problems))):
+        _made[:] = [(problems, _table(problems))]
+    return _made[0][1]
 
 
-@lru_cache(maxsize=4)
-def _table(problems: tuple[Any, ...]) -> Table:
+def _table(problems: list[Any]) -> Table:
     spellings = {folded(name): name for name in (*NAMES, "name")}
     spellings |= {folded(name): ours for name, ours in SPELLINGS.items()}
     words = {folded(name): ours for ours, names in WORDS.items() for name in names}
@@ -67,7 +74,7 @@ def _table(problems: tuple[Any, ...]) -> Table:
             for name in one.also:
                 (words if one.name in COLUMNS else limits).setdefault(folded(name), one.name)
     amounts = "|".join(sorted(name for name, ours in words.items() if ours == "demand"))
-    pattern = rf"(?:total|order|gesamt)?({amounts})s?(?:kg|t|tons?|lbs?|g|m3|l|stk|pcs)?"
+    pattern = rf"(?:total|order|gesamt)?({amounts})s?(?:(?:in)?(?:kg|t|tons?|lbs?|g|m3|l|stk|pcs))?"
     return Table(spellings, words, limits, re.compile(pattern))
 
 
@@ -133,6 +140,7 @@ def check_names(names: Iterable[str], where: str) -> None:
 
 def not_used(names: Sequence[str]) -> str:
     """The note about columns and keys that nobody claimed."""
-    short = [" ".join("".join(c if c.isprintable() else " " for c in name).split())[:40] for name in names[:LISTED]]
+    clean = ("".join(letter if letter.isprintable() else " " for letter in name) for name in names[:LISTED])
+    short = [" ".join(name.split())[:40] or "(no name)" for name in clean]
     more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
     return f"not used: {', '.join(short)}{more}"

@@ -78,8 +78,8 @@ def to_stops(
         return None if values is None else np.array(values, dtype=np.float64)
 
     xy, latlon = (
-        _pair(reals("x"), reals("y"), "x", "y", source),
-        _pair(reals("lat"), reals("lon"), "lat", "lon", source),
+        _pair(reals("x"), reals("y"), said.get("x", "x"), said.get("y", "y"), source),
+        _pair(reals("lat"), reals("lon"), said.get("lat", "lat"), said.get("lon", "lon"), source),
     )
     if xy is not None and latlon is not None:
         raise InputError(f"{source}: both x, y and lat, lon; keep the pair to measure lengths by")

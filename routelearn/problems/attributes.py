@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple, get_args
 
 from routelearn.errors import InputError
@@ -30,6 +31,7 @@ class Attribute(NamedTuple):
     help: str = ""
 
 
+@lru_cache(maxsize=4096)
 def folded(name: str) -> str:
     """The letters and digits of a name, without case and accents; what stands in brackets (a unit) is left out."""
     plain = unicodedata.normalize("NFKD", re.sub(r"[(\[].*", "", name, flags=re.DOTALL).casefold())

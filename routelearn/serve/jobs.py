@@ -382,6 +382,9 @@ def _parts(queries: Sequence[Query], most: int) -> Iterator[list[int]]:
 # --------------------------------------------------------------------------------------------------- files
 
 
+UNREADABLE = "\ufffd"
+
+
 def read_file(fields: dict[str, Any], limits: Limits) -> dict[str, Any]:
     """The stops of a file's text as the fields of a request."""
     from pathlib import PurePath
@@ -393,6 +396,9 @@ def read_file(fields: dict[str, Any], limits: Limits) -> dict[str, Any]:
 
     name = fields["name"] or "stops"
     text = decode(fields["text"].encode("utf-8", "surrogatepass"), name)
+    if UNREADABLE in text:  # what a browser makes of bytes that are not UTF-8
+        line = text[: text.index(UNREADABLE)].count("\n") + 1
+        raise InputError(f"{name}, line {line}: not utf-8 text; save the file as UTF-8")
     kind = FORMATS.get(PurePath(name).suffix.lower()) or sniff(text)
     parsers: dict[str, Callable[[str, str], Stops]] = {
         "json": json_file.parse,

@@ -8,11 +8,14 @@ import pytest
 from routelearn.data import csv_file, json_file, to_instance
 from routelearn.data.names import candidate, check_names, not_used, understand
 from routelearn.errors import InputError
+from routelearn.problems import PROBLEMS
+from routelearn.problems.attributes import DEMAND
+from routelearn.problems.cvrp import CVRP
 from routelearn.solving import solve_stops
 
 AMOUNTS = (
     *("quantity", "Qty", "amount", "weight", "Weight (kg)", "weight_kg", "load", "volume", "order quantity"),
-    *("Menge", "Liefermenge", "BEDARF", "Gewicht", "Stückzahl", "Gesamtmenge", "Menge [Stk]"),
+    *("Liefermenge in kg", "Menge", "Liefermenge", "BEDARF", "Gewicht", "Stückzahl", "Gesamtmenge", "Menge [Stk]"),
     *("quantité", "QUANTITE", "Demande", "poids", "cantidad", "demanda", "Peso (kg)"),
 )
 
@@ -148,7 +151,29 @@ def test_many_columns_take_no_longer_than_they_must():
     check_names(names, "a.csv")
 
 
+class Crates(CVRP):
+    name = "crates"
+    attributes = (DEMAND._replace(also=("Kisten", "Gewinn")), *CVRP.attributes[1:])
+    __hash__ = None  # as a dataclass has none
+
+
+def test_the_words_of_a_plugin_are_understood_where_nobody_else_has_them(monkeypatch):
+    text = "x,y,Kisten,Gewinn\n0,0,0,0\n1,2,3,4\n"
+    assert csv_file.parse(text, "a.csv").unused == ("Kisten",)
+    monkeypatch.setitem(PROBLEMS._things, "crates", Crates())
+    stops = csv_file.parse(text, "a.csv")
+    assert (stops.demand, stops.prize.tolist(), stops.unused) == ((0, 3), [0, 4], ())
+
+
+@pytest.mark.parametrize("names", ["X-Koordinate;Y-Koordinate", "XCOORD.;YCOORD.", "coordonnée x;Coordonnée Y"])
+def test_coordinates_in_the_plane(names):
+    assert csv_file.parse(f"{names}\n1;2,5\n3;4\n", "a.csv").xy.tolist() == [[1, 2.5], [3, 4]]
+    with pytest.raises(InputError, match=f"a.csv: a column {names.split(';')[0]} but no y"):
+        csv_file.parse(f"{names.split(';')[0]};Ort\n1;A\n3;B\n", "a.csv")
+
+
 def test_notes_stay_on_one_line():
+    assert not_used(("",)) == "not used: (no name)"
     assert not_used(("a\nb", "c" * 99)) == f"not used: a b, {'c' * 40}"
     assert understand({}, "a") == {}
     assert candidate("Bemerkung") is None

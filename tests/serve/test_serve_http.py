@@ -345,6 +345,8 @@ def test_files_are_read_with_the_words_of_the_command_line(server):
     assert (fields["notes"], fields["demand"]) == (["not used: Fahrer"], [0, 3, 2])
     answer = post(server, "/solve", fields | {"seconds": 0, "capacity": 5}).json()
     assert answer["notes"] == ["not used: Fahrer"]
+    told = post(server, "/stops", {"name": "a.csv", "text": "x,y,id\n0,0,M\ufffdller\n1,2,b\n"}).json()["error"]
+    assert told == "a.csv, line 2: not utf-8 text; save the file as UTF-8"
 
 
 def test_large_and_long_requests_do_not_hold_up_small_ones(server):

@@ -14,6 +14,7 @@ from routelearn.plugins import Plugin, plugin_of_caller
 from routelearn.plugins.loading import is_loading
 from routelearn.policies import POLICIES
 from routelearn.problems import PROBLEMS
+from routelearn.problems.attributes import declared
 from routelearn.problems.base import Problem
 from routelearn.registry import Registry
 from routelearn.solvers.base import Solver
@@ -84,6 +85,8 @@ def _register(thing: Any, name: str | None, plugin: Plugin, line: int) -> Any:
         entry = _object(thing, kind) if kind in (PROBLEM, SOLVER) else thing
         name = _name(entry, kind, name)
         lacking(entry, kind)
+        if kind is PROBLEM:
+            declared(entry)
         kind.registry().add(name, entry, plugin)
     except InputError as error:
         if is_loading():  # whoever loads the plugin says where

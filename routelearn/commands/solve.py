@@ -254,6 +254,8 @@ def report(solution: Solution, *, brief: bool = False, to_stderr: bool = False) 
     title = f"[bold]{escape(caption(solution))}[/bold]  ({escape(solution.source)}, {solution.seconds:.2f} s)"
     console.print(title, soft_wrap=True)
     if brief:
+        for note in solution.notes:
+            console.print(f"  {escape(note)}", soft_wrap=True)
         return
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("route", justify="right")

@@ -11,15 +11,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from routelearn.data.fields import LARGEST_WHOLE, needed, template
+from routelearn.data import names
+from routelearn.data.fields import LARGEST_WHOLE, attributes_of, needed, template
 from routelearn.data.geometry import LANDMARKS, from_distances, great_circle, into_unit_square, project
+from routelearn.data.notes import on_places
 from routelearn.data.numbers import exact, real
 from routelearn.data.stops import MATRIX_STOPS, Stops
 from routelearn.errors import InputError
 from routelearn.problems import Problem, get
+from routelearn.problems.attributes import OWN, of_unit
 
-LENGTHS, PRIZES = ("distances", "max_length", "penalty"), ("prize", "real_prize", "min_prize")  # fields by their unit
-COLUMNS = ("xy", "demand", "capacity", *LENGTHS, *PRIZES)  # the fields that stops can fill
+COLUMNS = ("xy", "distances", *(one.name for one in OWN))  # the fields that stops can fill
 NARROW = 0.1  # of the unit square: places that lie closer together are scaled to fill it
 DECIMALS = 10**6  # demands are told apart to this fraction
 
@@ -41,6 +43,7 @@ class Converted(NamedTuple):
     policy: Any  # Instance, B = 1, single precision, in the unit square
     referee: Any  # Instance, B = 1, double precision, in the user's units
     scale: Scale
+    notes: tuple[str, ...] = ()  # what the user should know of the stops, one line each
 
 
 def to_instance(
@@ -90,8 +93,9 @@ def to_instance(
             referee["real_prize"] = _column(stops, chosen, "real_prize", order)
     unit_xy, length_unit = _normalised(xy, matrix)
     policy = dict(referee, xy=unit_xy)
-    policy |= {name: policy[name] / length_unit for name in LENGTHS if name in policy}
-    policy |= {name: policy[name] / prize_unit for name in PRIZES if name in policy}
+    lengths, prizes = scaled(chosen)
+    policy |= {name: policy[name] / length_unit for name in lengths if name in policy}
+    policy |= {name: policy[name] / prize_unit for name in prizes if name in policy}
     kilometres = stops.metric in ("great-circle", "GEO")
     scale = Scale(
         tuple(order),
@@ -102,8 +106,21 @@ def to_instance(
         "km" if kilometres else "",
     )
     return Converted(
-        chosen, _instance(chosen, policy, torch.float32, stops), _instance(chosen, referee, torch.float64, stops), scale
+        chosen,
+        _instance(chosen, policy, torch.float32, stops),
+        _instance(chosen, referee, torch.float64, stops),
+        scale,
+        notes_on(stops, chosen),
     )
+
+
+def notes_on(stops: Stops, problem: Problem) -> tuple[str, ...]:
+    """What the user should know of the stops: how the file was read, what in it is not used, and odd places."""
+    fields = template(problem)._fields
+    idle = [name for name in (*names.COLUMNS, *names.LIMITS) if getattr(stops, name) is not None]
+    idle = [name for name in idle if name not in fields or (name == "real_prize" and not problem.reveals_on_visit)]
+    unused = (*(stops.said.get(name, name) for name in idle), *stops.unused)
+    return (*stops.notes, *((names.not_used(unused),) if unused else ()), *on_places(stops))
 
 
 def unfilled(problem: Problem) -> list[str]:
@@ -119,11 +136,18 @@ def check_columns(problem: Problem, source: str) -> None:
         )
 
 
-def for_policy(x: Any) -> Any:
+def scaled(problem: Problem) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The fields that change with the unit of length (times do, too), and those that change with the unit of prizes."""
+    attributes = attributes_of(problem)
+    return ("distances", *of_unit(attributes, "length", "time")), of_unit(attributes, "prize")
+
+
+def for_policy(problem: Problem, x: Any) -> Any:
     """Instances as policies are trained to see them: places in the unit square, lengths in its scale, prizes up to 1.
 
     Those that are so already, as every set of the paper, stay as they are to the last bit.
     """
+    lengths, prizes = scaled(problem)
     places = x.xy.double().cpu().numpy().copy()
     low, high = places.min((1, 2)), places.max((1, 2))
     narrow = (places.max(1) - places.min(1)).max(1) < NARROW
@@ -135,9 +159,10 @@ def for_policy(x: Any) -> Any:
     changed = {}
     if foreign.any():
         changed["xy"] = torch.as_tensor(places).to(x.xy)
-        changed |= _divided(x, LENGTHS, torch.as_tensor(units))
-    if "max_length" in x._fields and x.prize.max() > 1:
-        changed |= _divided(x, PRIZES, x.prize.amax(1).clamp(min=1))
+        changed |= _divided(x, lengths, torch.as_tensor(units))
+    limits = [one for one in attributes_of(problem) if one.of in ("instance", "vehicle")]
+    if of_unit(limits, "length", "time") and "prize" in prizes and x.prize.max() > 1:
+        changed |= _divided(x, prizes, x.prize.amax(1).clamp(min=1))
     return x._replace(**changed)
 
 

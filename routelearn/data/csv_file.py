@@ -9,14 +9,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from routelearn.data.names import NUMERIC, PLACES, candidate, check_names, spelled
 from routelearn.data.numbers import blank, shown
-from routelearn.data.records import NAMES, Row, canonical, check_names, to_stops
+from routelearn.data.records import Row, to_stops
 from routelearn.data.stops import Stops
 from routelearn.errors import InputError
 
 DELIMITERS = ",;\t|"
-KNOWN = frozenset((*NAMES, "name"))
-NUMERIC = frozenset(NAMES) - {"id", "depot"}
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*", re.ASCII)
 _NUMBER = re.compile(r"\s*[+-]?[.,]?\d[\d.,]*([eE][+-]?\d+)?\s*", re.ASCII)
 _SEPARATOR = re.compile(r'"?sep=([,;\t|])"?[ \t]*', re.IGNORECASE)
@@ -35,19 +34,25 @@ def parse(text: str, source: str, matrix: np.ndarray | None = None) -> Stops:
     if declared is not None:
         next(lines, None)
     header_line, header = next(lines, (1, []))  # a line of nothing but delimiters is blank
-    names = [canonical(cell) for cell in header]
+    names = [" ".join(cell.split()) for cell in header]
+    known = {candidate(name) for name in names} - {None}
     where = f"{source}, line {header_line}"
-    if not header or (not KNOWN & set(names) and any(_NUMBER.fullmatch(cell) for cell in header)):
+    if not header or (not known and any(_NUMBER.fullmatch(cell) for cell in header)):
         raise InputError(f"{where}: no header; the first line must name the columns, as x,y or id,lat,lon,demand")
     check_names(names, where)
-    for name in names:
-        if name and names.count(name) > 1:
-            raise InputError(f"{where}: two columns are named {name[:40]!r}")
-    if matrix is None and not {"x", "y", "lat", "lon"} & set(names):
+    seen: set[str] = set()
+    for name in filter(None, names):
+        ours = spelled(name) or name
+        if ours in seen:
+            raise InputError(f"{where}: two columns are named {ours[:40]!r}")
+        seen.add(ours)
+    if matrix is None and not known & set(PLACES):
         raise InputError(
             f"{where}: no coordinates; the columns are {_listed(header)}, and none is x,y or lat,lon "
             "(addresses must be geocoded first, or their lengths given with --matrix)"
         )
+    names = [name or f"column {i}" for i, name in enumerate(names, 1)]
+    numeric = [name for name in names if candidate(name) in NUMERIC]
     rows: list[Row] = []
     for line, cells in lines:
         if len(cells) > len(names) and not any(cell.strip() for cell in cells[len(names) :]):
@@ -56,7 +61,7 @@ def parse(text: str, source: str, matrix: np.ndarray | None = None) -> Stops:
             raise InputError(f"{source}, line {line}: {len(cells)} cells; the header names {len(names)} columns")
         values = dict(zip(names, cells, strict=True))
         if delimiter != ",":  # then a comma can only be a decimal one
-            for name in NUMERIC & values.keys():
+            for name in numeric:
                 values[name] = with_point(values[name])
         rows.append((f"line {line}", values))
     if not rows:
@@ -81,11 +86,12 @@ def declared_delimiter(first: str) -> str | None:
 
 def _delimiter(first: str) -> str:
     """The one that gives the header the most known names, else the most columns; blanks for known names only."""
-    words = [canonical(word) for word in first.split()]
-    if len(words) > 1 and KNOWN.issuperset(words):
+    words = first.split()
+    if len(words) > 1 and all(map(candidate, words)):
         return "\t" if "\t" in first else " "
     return max(
-        DELIMITERS, key=lambda d: (sum(canonical(cell.strip('"')) in KNOWN for cell in first.split(d)), first.count(d))
+        DELIMITERS,
+        key=lambda d: (sum(candidate(cell.strip('"')) is not None for cell in first.split(d)), first.count(d)),
     )
 
 

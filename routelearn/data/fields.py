@@ -10,6 +10,7 @@ import torch
 
 from routelearn.errors import InputError
 from routelearn.problems import NumpyRng, Problem
+from routelearn.problems.attributes import OWN, RESERVED, Attribute, Of, declared
 
 LARGEST_WHOLE = 10**12  # sums over a million nodes stay far inside 64 bits
 _PROBE = 5  # customers of the sample that shows what an instance looks like; unlike any other axis
@@ -24,6 +25,24 @@ def template(problem: Problem) -> Any:
     if known is None or known[0] is not problem:
         known = _templates[problem.name] = (problem, problem.sample(NumpyRng(0), 1, _PROBE))
     return known[1]
+
+
+def attributes_of(problem: Problem) -> tuple[Attribute, ...]:
+    """What the problem declares; a field that it does not declare is taken to be what its name says elsewhere."""
+    shown, found = template(problem), declared(problem) or ()
+    named = {one.name for one in found}
+    others = [name for name in shown._fields if name not in named and name not in RESERVED]
+    return (*found, *(_presumed(name, getattr(shown, name), shown.xy.shape[1]) for name in others))
+
+
+def _presumed(name: str, like: Any, nodes: int) -> Attribute:
+    """The attribute that a field without a declaration seems to be."""
+    known = next((one for one in OWN if one.name == name), Attribute(name, "instance"))
+    if like is None:
+        return known._replace(required=False)
+    of: Of = "leg" if like.shape[1:3] == (nodes, nodes) else "stop" if like.shape[1:2] == (nodes,) else "instance"
+    shape = tuple(like.shape[{"leg": 3, "stop": 2, "instance": 1}[of] :])
+    return known._replace(of=of, shape=shape, whole=not like.is_floating_point(), required=True)
 
 
 def needed(problem: Problem) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import BinaryIO
@@ -11,6 +12,18 @@ from routelearn.errors import InputError
 MEGABYTE = 2**20
 TEXT_LIMIT = 64 * MEGABYTE
 STDIN = "-"
+WESTERN = "read as Windows text (cp1252), since it is not UTF-8"  # a note
+# What stands beyond ASCII in Western European names, addresses and remarks.
+_LETTERS = r"\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u00ff\u0152\u0153"
+_SIGNS = r"\u00a0\u00a1\u00a7\u00aa\u00ab\u00b0\u00b2-\u00b5\u00b7\u00ba-\u00bf"
+_SIGNS += r"\u2013\u2014\u2018\u201a-\u201e\u2022\u2026\u20ac"
+_KNOWN = re.compile(rf"[\x01-\x7f\u2019{_LETTERS}{_SIGNS}]*")
+# What betrays another encoding: three accented letters in a row (Cyrillic, Greek), UTF-8 in parts, a sign or an
+# apostrophe within a word (other than l'eau and O'Hara).
+_FOREIGN = re.compile(
+    rf"[{_LETTERS}]{{3}}|[\u00c2\u00c3][{_SIGNS}]|[A-Za-z{_LETTERS}][{_SIGNS}][a-z{_LETTERS}]"
+    rf"|[A-Za-z{_LETTERS}]{{3}}\u2019(?!s\b)[a-z{_LETTERS}]"
+)
 
 
 def display(path: str | Path) -> str:
@@ -57,6 +70,23 @@ def _too_large(name: str, limit: int, size: str) -> InputError:
 def read_text(path: str | Path, limit: int = TEXT_LIMIT) -> str:
     """The file as text: UTF-8 (with or without BOM) or UTF-16 with BOM, line ends as they are."""
     return decode(read_bytes(path, limit), display(path))
+
+
+def decode_table(data: bytes, name: str) -> tuple[str, tuple[str, ...]]:
+    """(the text, notes): as `decode`, but what spreadsheets of Western Europe save (cp1252) is read, too.
+
+    Every byte stands for something in cp1252 and its neighbours, so the text must look like it; else it is refused.
+    """
+    try:
+        return decode(data, name), ()
+    except InputError:
+        try:
+            text = data.decode("cp1252")
+        except UnicodeDecodeError:
+            text = ""
+        if not text.strip() or not _KNOWN.fullmatch(text) or _FOREIGN.search(text):
+            raise
+        return text, (WESTERN,)
 
 
 def check_not_workbook(data: bytes, name: str) -> None:

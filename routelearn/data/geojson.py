@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from routelearn.data.names import LIMITS, PLACES, spelled
 from routelearn.data.numbers import shown
-from routelearn.data.records import Row, named
+from routelearn.data.records import Row
 from routelearn.data.rules import refusal, unsupported
 from routelearn.errors import InputError
 
-VALUES = ("capacity", "max_length", "min_prize")  # that may stand beside the features
+KEYS = ("type", "features", "name", "bbox", "crs", "id")  # of a collection; others are noted
 
 
 def rows_of(data: dict[str, Any], source: str) -> list[Row]:
@@ -18,11 +19,12 @@ def rows_of(data: dict[str, Any], source: str) -> list[Row]:
     if data.get("type") != "FeatureCollection" or not isinstance(features, list):
         raise InputError(f"{source}: GeoJSON of stops is a FeatureCollection with a list of features")
     for key in data:
-        if key not in VALUES and (wrong := unsupported(key)) is not None:
+        if key not in LIMITS and (wrong := unsupported(key)) is not None:
             raise refusal(source, key, wrong)
     if isinstance(data.get("depot"), list | dict):
         raise InputError(f"{source}: 'depot' beside the features is the id or name of one; give its place as a feature")
     rows: list[Row] = []
+    spellings: dict[str, str | None] = {}
     for i, feature in enumerate(features, 1):
         where = f"feature {i}"
         geometry = feature.get("geometry") if isinstance(feature, dict) else None
@@ -35,10 +37,13 @@ def rows_of(data: dict[str, Any], source: str) -> list[Row]:
         properties = feature.get("properties") or {}
         if not isinstance(properties, dict):
             raise InputError(f"{source}, {where}: the properties are {shown(properties)}; an object is needed")
-        values = named(properties, f"{source}, {where}")
-        for name in ("x", "y", "lat", "lon"):  # the geometry says where the stop is
-            values.pop(name, None)
+        values = {"lon": position[0], "lat": position[1]}  # the geometry says where the stop is
         if feature.get("id") is not None:
             values["id"] = feature["id"]
-        rows.append((where, {**values, "lon": position[0], "lat": position[1]}))
+        for key in properties:
+            if key not in spellings:
+                spellings[key] = spelled(key)
+        decided = {*PLACES, *values}
+        own = {key: value for key, value in properties.items() if spellings[key] not in decided}
+        rows.append((where, own | values))
     return rows

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from routelearn.data import geojson
+from routelearn.data.names import limit
 from routelearn.data.numbers import real, shown
-from routelearn.data.records import Row, file_values, named, to_stops
+from routelearn.data.records import Row, file_values, to_stops
 from routelearn.data.stops import Stops, checked_matrix, from_matrix
 from routelearn.errors import InputError
 
@@ -47,6 +48,11 @@ def parse(text: str, source: str, matrix: np.ndarray | None = None) -> Stops:
         data = {"stops": data}
     if not isinstance(data, dict):
         raise InputError(f"{source}: holds {shown(data)}; an object with 'stops', or a list of stops, is needed")
+    keys: dict[str, Any] = {}
+    for key, value in data.items():
+        if keys.setdefault(limit(key), value) != value:
+            raise InputError(f"{source}: {shown(limit(key))} is given twice, under two spellings; keep one")
+    data = keys
     geographic = data.get("type") in ("FeatureCollection", "Feature")
     unknown = [key for key in data if key not in KEYS]
     if unknown and not geographic:
@@ -62,7 +68,8 @@ def parse(text: str, source: str, matrix: np.ndarray | None = None) -> Stops:
         rows = [(place, {}) for place in from_matrix(matrix, source).where]
     else:
         raise InputError(f"{source}: neither 'stops' nor 'matrix'")
-    return to_stops(rows, source, depot=data.get("depot"), matrix=matrix, **whole_file)
+    others = [key for key in unknown if key not in geojson.KEYS and data[key] not in (None, "", [], {})]
+    return to_stops(rows, source, depot=data.get("depot"), matrix=matrix, unused=others, **whole_file)
 
 
 def matrix_of(rows: Any, source: str) -> np.ndarray:
@@ -92,7 +99,7 @@ def _rows(stops: Any, source: str) -> list[Row]:
         if isinstance(stop, list) and len(stop) == 2:
             rows.append((where, {"x": stop[0], "y": stop[1]}))
         elif isinstance(stop, dict):
-            rows.append((where, named(stop, f"{source}, {where}")))
+            rows.append((where, stop))
         else:
             raise InputError(f"{source}, {where}: {shown(stop)}; an object with x and y (or lat and lon) is needed")
     return rows

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import glob
 import re
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 
 from routelearn.data import csv_file, cvrplib, json_file, npz, tsplib
-from routelearn.data.files import STDIN, TEXT_LIMIT, check_not_workbook, decode, display, read_bytes
+from routelearn.data.files import STDIN, TEXT_LIMIT, check_not_workbook, decode, decode_table, display, read_bytes
 from routelearn.data.matrix_file import read_matrix
 from routelearn.data.stops import Stops, from_matrix
 from routelearn.errors import InputError
@@ -114,15 +115,17 @@ def _read(path: str, rounded: bool, limit: int, lengths: np.ndarray | None = Non
     kind = FORMATS.get(suffix) or ("npz" if data[:4] == b"PK\x03\x04" else None)
     if kind == "npz":
         return from_npz(data, source)
-    text = decode(data, source)
+    text, notes = decode_table(data, source) if kind in ("csv", None) else (decode(data, source), ())
     kind = kind or sniff(text)
+    if notes and kind != "csv":
+        decode(data, source)  # raises: only tables come from spreadsheets
     if kind == "json":
         return [json_file.parse(text, source, lengths)]
     if kind == "tsplib":
         return [tsplib.parse(text, source, rounded)]
     if kind == "cvrplib":
         return [cvrplib.parse(text, source, rounded)]
-    return [csv_file.parse(text, source, lengths)]
+    return [replace(csv_file.parse(text, source, lengths), notes=notes)]
 
 
 def sniff(text: str) -> str:

@@ -2,48 +2,20 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
+from routelearn.data.names import MARKED, TYPOS, UNMARKED, candidate, check_names, spelled, understand
 from routelearn.data.numbers import blank, exact, real, shown
 from routelearn.data.rules import check_rules
 from routelearn.data.stops import Stops
 from routelearn.errors import InputError
 
-ALIASES = {"latitude": "lat", "longitude": "lon", "lng": "lon", "long": "lon"}
-ALIASES |= {"stop_id": "id", "stop_name": "name", "stop_lat": "lat", "stop_lon": "lon"}  # as public transport says
-NAMES = ("id", "x", "y", "lat", "lon", "demand", "prize", "penalty", "real_prize", "depot")
-MARKED = {"1", "true", "yes", "y", "x", "depot"}
-UNMARKED = {"", "0", "false", "no", "n"}
-
-Row = tuple[str, Mapping[str, Any]]  # where it stands ("line 7"), and its values by canonical name
-
-
-def canonical(name: str) -> str:
-    """The name this program uses for a column, whatever its case and spelling."""
-    plain = name.strip().lower().replace(" ", "_")
-    return ALIASES.get(plain, plain)
-
-
-def check_names(names: Iterable[str], where: str) -> None:
-    """Refuse a name that looks like a typing error; check_rules judges the others."""
-    for name in names:
-        if name not in NAMES and (close := difflib.get_close_matches(name, NAMES, 1, 0.82)):
-            raise InputError(f"{where}: {name[:40]!r} is not known; did you mean {close[0]!r}? Otherwise rename it")
-
-
-def named(values: dict[str, Any], where: str) -> dict[str, Any]:
-    """The values by canonical name."""
-    result: dict[str, Any] = {}
-    for key, value in values.items():
-        if result.setdefault(name := canonical(key), value) != value:
-            raise InputError(f"{where}: {shown(name)} is given twice, under two spellings; keep one")
-    check_names(result, where)
-    return result
+Row = tuple[str, Mapping[str, Any]]  # where it stands ("line 7"), and its values by the user's names
 
 
 def file_values(data: dict[str, Any], source: str) -> dict[str, Any]:
@@ -67,15 +39,19 @@ def to_stops(
     max_length: float | None = None,
     min_prize: float | None = None,
     problem: str | None = None,
+    unused: Sequence[str] = (),
 ) -> Stops:
     """Stops from rows; values of the whole file come beside them. Raises InputError with the row.
 
-    `depot` is a place of its own, or the id or name of a stop. With a matrix the rows need no places.
+    `depot` is a place of its own, or the id or name of a stop. With a matrix the rows need no places. `unused` are keys
+    of the file that nobody claimed.
     """
     if not rows:
         raise InputError(f"{source}: no stops")
+    if isinstance(depot, list) and len(depot) == 2:
+        depot = {"x": depot[0], "y": depot[1]}
+    rows, said, others = _understood([("depot", depot), *rows] if isinstance(depot, dict) else rows, source)
     rows, ids = _with_depot(rows, depot, source)
-    check_rules(rows, source)
     where = tuple(place for place, _ in rows)
     present = {name for _, row in rows for name, value in row.items() if not blank(value)}
     keys = {name for _, row in rows for name in row}
@@ -92,9 +68,9 @@ def to_stops(
             raw = row.get(name)
             if blank(raw):
                 if name in ("x", "y", "lat", "lon") or i != (marked or 0):
-                    raise InputError(f"{source}, {place}: no {name}")
+                    raise InputError(f"{source}, {place}: no {said.get(name, name)}")
                 raw = 0  # a depot needs no demand, prize or penalty
-            values.append(parse(raw, f"{source}, {place}", name))
+            values.append(parse(raw, f"{source}, {place}", said.get(name, name)))
         return values
 
     def reals(name: str) -> np.ndarray | None:
@@ -102,8 +78,8 @@ def to_stops(
         return None if values is None else np.array(values, dtype=np.float64)
 
     xy, latlon = (
-        _pair(reals("x"), reals("y"), "x", "y", source),
-        _pair(reals("lat"), reals("lon"), "lat", "lon", source),
+        _pair(reals("x"), reals("y"), said.get("x", "x"), said.get("y", "y"), source),
+        _pair(reals("lat"), reals("lon"), said.get("lat", "lat"), said.get("lon", "lon"), source),
     )
     if xy is not None and latlon is not None:
         raise InputError(f"{source}: both x, y and lat, lon; keep the pair to measure lengths by")
@@ -132,7 +108,36 @@ def to_stops(
         depot=marked,
         problem=problem,
         metric=metric,
+        said=said,
+        unused=(*unused, *others),
     )
+
+
+def _understood(rows: Sequence[Row], source: str) -> tuple[list[Row], dict[str, str], list[str]]:
+    """(rows by canonical name, the user's words for some of these, the names with values that nobody claimed)."""
+    columns: dict[str, list[Any]] = {}
+    first: dict[str, str] = {}  # where a name comes up
+    for place, row in rows:
+        for name, value in row.items():
+            if name not in columns:
+                columns[name], first[name] = [], place
+            if not blank(value):
+                columns[name].append(value)
+    claims = understand(columns, source)
+    for name in islice((name for name in columns if candidate(name) is None), TYPOS):
+        check_names([name], f"{source}, {first[name]}")
+    others = [name for name, values in columns.items() if name not in claims and values]
+    check_rules(rows, columns, others, source)
+    known: list[Row] = []
+    for place, row in rows:
+        values: dict[str, Any] = {}
+        for name, value in row.items():
+            ours = claims.get(name)
+            if ours is not None and values.setdefault(ours, value) != value:
+                raise InputError(f"{source}, {place}: {shown(ours)} is given twice, under two spellings; keep one")
+        known.append((place, values))
+    said = {ours: name for name, ours in claims.items() if spelled(name) is None}
+    return known, said, others
 
 
 def check_degrees(latlon: np.ndarray, where: Sequence[str], source: str) -> None:
@@ -152,16 +157,14 @@ def _pair(a: np.ndarray | None, b: np.ndarray | None, first: str, second: str, s
 
 
 def _with_depot(rows: Sequence[Row], depot: Any, source: str) -> tuple[Sequence[Row], tuple[str | int, ...]]:
-    """The rows and their ids. A depot given beside the rows is put first; one that is a row is marked."""
+    """The rows and their ids. A depot with a place of its own is the first of them; one that is a row is marked."""
+    if isinstance(depot, dict):
+        place, ids = rows[0][1], _ids(rows[1:], source)
+        own = _id(place, f"{source}, depot") if not blank(place.get("id")) else _name(place) or "depot"
+        return [("depot", {**place, "depot": 1}), *rows[1:]], (own, *ids)
     ids = _ids(rows, source)
     if depot is None:
         return rows, ids
-    if isinstance(depot, list) and len(depot) == 2:
-        depot = {"x": depot[0], "y": depot[1]}
-    if isinstance(depot, dict):
-        place = named(depot, f"{source}, depot")
-        own = _id(place, f"{source}, depot") if not blank(place.get("id")) else _name(place) or "depot"
-        return [("depot", place | {"depot": 1}), *rows], (own, *ids)
     if isinstance(depot, bool) or not isinstance(depot, str | int):
         raise InputError(f"{source}: 'depot' is {shown(depot)}; a place, or the id of a stop, is needed")
     called = str(depot).strip()

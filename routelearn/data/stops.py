@@ -38,6 +38,9 @@ class Stops:
     matrix_file: str | None = None  # where the matrix came from, if from a file of its own
     rounded: bool = True  # False: the file's library would round its lengths, and the user chose that they are not
     metric: str = "euclidean"  # how lengths arise: "euclidean", "great-circle", "matrix", or a TSPLIB edge weight type
+    said: Mapping[str, str] = field(default_factory=dict)  # the file's own words for columns, by canonical name
+    unused: tuple[str, ...] = ()  # columns and keys of the file that nobody claimed
+    notes: tuple[str, ...] = ()  # what the user should know of the file, one line each
     field_where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # for columns that stand elsewhere
 
     def __post_init__(self) -> None:

@@ -180,7 +180,7 @@ def evaluate(
     if getattr(policy, "shape", None) not in (None, shape_of(problem)):
         raise InputError(f"the policy was built for another problem than {problem.name}; its inputs are others")
     kind = next((p.dtype for p in policy.parameters()), torch.float32)
-    shown = for_policy(x)
+    shown = for_policy(problem, x)
     on_device = to_device(shown if kind == torch.float64 else to_single(shown), device)
     started = time.perf_counter()
     with decoding.evaluating(policy):

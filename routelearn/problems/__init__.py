@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from routelearn.problems.attributes import Attribute
 from routelearn.problems.base import Context, DeviceRng, NumpyRng, Problem, Rng
 from routelearn.problems.cvrp import CVRP
 from routelearn.problems.op import OP
@@ -17,4 +18,4 @@ PROBLEMS: Registry[Problem] = Registry("problem", {problem.name: problem for pro
 get = PROBLEMS.find
 
 
-__all__ = ["PROBLEMS", "Context", "DeviceRng", "NumpyRng", "Problem", "Rng", "get"]
+__all__ = ["PROBLEMS", "Attribute", "Context", "DeviceRng", "NumpyRng", "Problem", "Rng", "get"]

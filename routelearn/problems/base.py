@@ -71,6 +71,8 @@ class Problem(Protocol):
     An Instance has `xy` [B, N, 2] and `distances` (None or [B, N, N]); its `public()` hides what a
     policy or a solver must not see. Every function is pure, works on any device, and reads no tensor
     value on the host, except `max_steps`, `validate` and `check`, which are never called in a loop.
+
+    Optional: `attributes`, a tuple that declares the other fields of the Instance (problems/attributes.py).
     """
 
     name: str

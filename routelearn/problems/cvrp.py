@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from routelearn.errors import InputError
+from routelearn.problems import attributes as known
 from routelearn.problems.base import (
     Context,
     Explanation,
@@ -93,6 +94,7 @@ class CVRP:
     """A tour lists customers, with 0 between routes; the way from and back to the depot is implied."""
 
     name = "cvrp"
+    attributes = (known.DEMAND, known.CAPACITY)
     feature_dims: tuple[int, ...] = (2, 3)
     context_nodes, context_scalars, step_dim = 1, 1, 0
     has_depot, maximise, reveals_on_visit = True, False, False

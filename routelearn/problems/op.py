@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from routelearn.errors import InputError
+from routelearn.problems import attributes as known
 from routelearn.problems.base import (
     LENGTH_TOLERANCE,
     Context,
@@ -70,6 +71,8 @@ class OP:
         if prizes not in ("const", "unif", "dist"):
             raise InputError(f"prizes {prizes!r}; the choices are const, unif, dist")
         self.prizes, self.name = prizes, f"op-{prizes}"
+        usual: dict[str, Any] = {"required": False, "default": 1.0} if prizes == "const" else {}
+        self.attributes = (known.PRIZE._replace(**usual), known.MAX_LENGTH)
 
     def sample(self, rng: Rng, batch: int, n: int) -> Instance:
         """D.1, after Fischetti et al. (1998): prizes constant, uniform or growing with the distance."""

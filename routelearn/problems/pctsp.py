@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from routelearn.errors import InputError
+from routelearn.problems.attributes import MIN_PRIZE, PENALTY, PRIZE, REAL_PRIZE
 from routelearn.problems.base import (
     LENGTH_TOLERANCE,
     Context,
@@ -75,6 +76,7 @@ class PCTSP:
     """A tour lists the nodes visited and then 0; home only with enough prize, or with all nodes visited."""
 
     name = "pctsp"
+    attributes = (PRIZE, PENALTY, MIN_PRIZE, REAL_PRIZE)
     feature_dims: tuple[int, ...] = (2, 4)
     context_nodes, context_scalars, step_dim = 1, 1, 0
     has_depot, maximise, reveals_on_visit = True, False, False

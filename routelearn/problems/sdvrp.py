@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from routelearn.errors import Infeasible
+from routelearn.problems import attributes as known
 from routelearn.problems.base import (
     Context,
     Explanation,
@@ -32,6 +33,7 @@ class SDVRP:
     """Each visit delivers all it can: what the customer is still owed, or what the vehicle still holds."""
 
     name = "sdvrp"
+    attributes = (known.DEMAND, known.CAPACITY)
     feature_dims: tuple[int, ...] = (2, 3)
     context_nodes, context_scalars, step_dim = 1, 1, 1
     has_depot, maximise, reveals_on_visit = True, False, False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from routelearn.problems.attributes import MIN_PRIZE, PENALTY, PRIZE, REAL_PRIZE
 from routelearn.problems.base import Rng, depot_zero
 from routelearn.problems.pctsp import PCTSP, Instance
 
@@ -10,6 +11,7 @@ class SPCTSP(PCTSP):
     """The real prizes are drawn with the instance (common random numbers, F.2) and kept from `public()`."""
 
     name = "spctsp"
+    attributes = (PRIZE, PENALTY, MIN_PRIZE, REAL_PRIZE._replace(required=True))
     reveals_on_visit = True
 
     def sample(self, rng: Rng, batch: int, n: int) -> Instance:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from routelearn.errors import InputError
+from routelearn.problems.attributes import Attribute
 from routelearn.problems.base import (
     Context,
     Explanation,
@@ -42,6 +43,7 @@ class TSP:
     """A tour lists every node once; finished, it repeats its last node, which adds no length."""
 
     name = "tsp"
+    attributes: tuple[Attribute, ...] = ()
     feature_dims: tuple[int, ...] = (2,)
     context_nodes, context_scalars, step_dim = 2, 0, 0
     has_depot, maximise, reveals_on_visit = False, False, False

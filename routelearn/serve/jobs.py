@@ -93,6 +93,7 @@ def prepare(fields: dict[str, Any], limits: Limits) -> Query:
         stops = stops_of(source=source, **{name: fields.get(name) for name in COLUMNS})
         if fields.get("metric") is not None:
             stops = measured(stops, fields["metric"])
+        stops = replace(stops, notes=tuple(fields.get("notes") or ()))
         converted = to_instance(stops, fields.get("problem"), *(fields.get(name) for name in LIMITS))
     except InputError as error:
         if source == SOURCE or str(error).startswith(source):
@@ -381,16 +382,23 @@ def _parts(queries: Sequence[Query], most: int) -> Iterator[list[int]]:
 # --------------------------------------------------------------------------------------------------- files
 
 
+UNREADABLE = "\ufffd"
+
+
 def read_file(fields: dict[str, Any], limits: Limits) -> dict[str, Any]:
     """The stops of a file's text as the fields of a request."""
     from pathlib import PurePath
 
     from routelearn.data import csv_file, cvrplib, json_file, tsplib
     from routelearn.data.files import decode
+    from routelearn.data.names import not_used
     from routelearn.data.reading import FORMATS, sniff
 
     name = fields["name"] or "stops"
     text = decode(fields["text"].encode("utf-8", "surrogatepass"), name)
+    if UNREADABLE in text:  # what a browser makes of bytes that are not UTF-8
+        line = text[: text.index(UNREADABLE)].count("\n") + 1
+        raise InputError(f"{name}, line {line}: not utf-8 text; save the file as UTF-8")
     kind = FORMATS.get(PurePath(name).suffix.lower()) or sniff(text)
     parsers: dict[str, Callable[[str, str], Stops]] = {
         "json": json_file.parse,
@@ -421,4 +429,6 @@ def read_file(fields: dict[str, Any], limits: Limits) -> dict[str, Any]:
             result[name] = getattr(stops, name)
     if stops.capacity is not None:
         result["capacity"] = float(stops.capacity)
+    if notes := [*stops.notes, *([not_used(stops.unused)] if stops.unused else [])]:
+        result["notes"] = notes
     return result

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 Pair = Annotated[list[float], Field(min_length=2, max_length=2)]
 Column = list[float]
 Identifier = Annotated[str, Field(max_length=200)] | int
+Note = Annotated[str, Field(max_length=1000)]
 MORE = "[N], 0 for the depot"
 
 SQUARE: list[Any] = [[0.1, 0.2], [0.9, 0.3], [0.8, 0.9], [0.2, 0.7], [0.5, 0.5]]
@@ -36,6 +37,9 @@ class Instance(Strict):
     min_prize: float | None = Field(None, description="least prize to collect")
     ids: list[Identifier] | None = Field(None, description="names of the stops; otherwise they are called 0, 1, ...")
     depot: int | None = Field(None, description="row of the depot; otherwise 0")
+    notes: list[Note] | None = Field(
+        None, max_length=20, description="what /stops says of the file, one line each; the answer repeats it"
+    )
 
 
 class Options(Strict):

@@ -13,8 +13,8 @@ from torch import Tensor
 from routelearn.data.convert import Converted
 from routelearn.data.csv_file import DELIMITERS, rows_of
 from routelearn.data.files import read_text
+from routelearn.data.names import spelled
 from routelearn.data.numbers import shown
-from routelearn.data.records import canonical
 from routelearn.data.solutions import Solution
 from routelearn.errors import Infeasible, InputError
 from routelearn.solving.strict import check_strictly
@@ -61,11 +61,15 @@ def _json(text: str, source: str) -> tuple[Names, dict[str, Any]]:
     return names, document
 
 
+def _column(name: str) -> str:
+    return spelled(name) or name.strip().lower()
+
+
 def _csv(text: str, source: str) -> Names:
     first = next(line for line in text.splitlines() if line.strip())
-    delimiter = max(DELIMITERS, key=lambda d: sum(canonical(cell.strip('"')) in COLUMNS for cell in first.split(d)))
+    delimiter = max(DELIMITERS, key=lambda d: sum(_column(cell.strip('"')) in COLUMNS for cell in first.split(d)))
     rows = rows_of(text, delimiter, source)  # a spreadsheet may have saved it, with ; and names in capitals
-    names = [canonical(cell) for cell in next(rows, (1, []))[1]]
+    names = [_column(cell) for cell in next(rows, (1, []))[1]]
     if not COLUMNS.issubset(names):
         raise InputError(f"{source}: a solution as CSV has the columns route, position and id")
     routes: dict[str, dict[int, str]] = {}

@@ -155,7 +155,7 @@ def make_solution(
         **values,
         seconds=seconds,
         events=events,
-        notes=notes,
+        notes=(*converted.notes, *notes),
         limits=limits,
         layout=tuple((name, a, b) for name, (a, b) in zip(scale.ids, positions, strict=True)),
         embedded=stops.xy is None and stops.latlon is None,

@@ -8,12 +8,13 @@ import pytest
 import torch
 
 from routelearn.data import csv_file, json_file, to_instance
-from routelearn.data.convert import LENGTHS, for_policy
+from routelearn.data.convert import for_policy, scaled
 from routelearn.data.generate import generate
 from routelearn.data.geometry import from_distances, great_circle, project
 from routelearn.data.stops import from_matrix
 from routelearn.errors import InputError
-from routelearn.problems import PROBLEMS
+from routelearn.problems import PROBLEMS, Attribute, NumpyRng, get
+from routelearn.problems.tsp import TSP
 
 
 def stops(text):
@@ -204,7 +205,7 @@ def test_what_cannot_be_solved_is_refused_in_one_line(text, options, message):
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_the_papers_instances_are_left_as_they_are(name):
     x = generate(name, 20, count=50)
-    assert all(mine is theirs for mine, theirs in zip(for_policy(x), x, strict=True))
+    assert all(mine is theirs for mine, theirs in zip(for_policy(get(name), x), x, strict=True))
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
@@ -213,12 +214,14 @@ def test_a_policy_sees_the_same_in_any_units(name):
     x = generate(name, 20, count=4)
 
     def in_units(length, shift):
-        changed = {field: getattr(x, field) * length for field in LENGTHS if getattr(x, field, None) is not None}
+        changed = {
+            field: getattr(x, field) * length for field in scaled(get(name))[0] if getattr(x, field, None) is not None
+        }
         if "max_length" in x._fields:
             changed["prize"] = x.prize * length
         return x._replace(xy=x.xy * length + shift, **changed)
 
-    seen, again = for_policy(in_units(1000.0, -300.0)), for_policy(in_units(0.02, 0.0))
+    seen, again = (for_policy(get(name), in_units(*unit)) for unit in ((1000.0, -300.0), (0.02, 0.0)))
     assert float(seen.xy.min()) == 0
     assert float(seen.xy.max()) == 1
     spread = (x.xy.amax(1) - x.xy.amin(1)).amax(1)
@@ -233,9 +236,9 @@ def test_a_policy_sees_the_same_in_any_units(name):
 def test_a_matrix_gives_the_scale_of_lengths_and_only_foreign_rows_change():
     x = generate("op-unif", 9, count=2)
     distances = torch.cdist(x.xy, x.xy)
-    seen = for_policy(x._replace(distances=distances * 60, max_length=x.max_length * 60))
+    seen = for_policy(get("op-unif"), x._replace(distances=distances * 60, max_length=x.max_length * 60))
     torch.testing.assert_close(seen.max_length[:, None, None] * distances, x.max_length[:, None, None] * seen.distances)
-    mixed = for_policy(x._replace(xy=torch.stack((x.xy[0], x.xy[1] * 7))))
+    mixed = for_policy(get("op-unif"), x._replace(xy=torch.stack((x.xy[0], x.xy[1] * 7))))
     assert torch.equal(mixed.xy[0], x.xy[0])
     assert float(mixed.xy[1].max()) == 1
     assert mixed.max_length[0] == x.max_length[0]
@@ -256,3 +259,42 @@ def test_a_problem_with_a_field_that_no_column_fills_is_refused(monkeypatch):
     monkeypatch.setitem(PROBLEMS._things, "weighted", Weighted())
     with pytest.raises(InputError, match=r"weighted needs weight .* stops cannot give"):
         to_instance(stops(PLAIN), "weighted")
+
+
+class Reaching(NamedTuple):
+    xy: torch.Tensor
+    reach: torch.Tensor
+    window: torch.Tensor
+    boxes: torch.Tensor
+    distances: torch.Tensor | None = None
+
+    def public(self):
+        return self
+
+
+class Own(TSP):
+    """A plugin's problem, with fields that this package has never heard of."""
+
+    name = "own"
+    attributes = (
+        Attribute("reach", "instance", "length"),
+        Attribute("window", "stop", "time", shape=(2,)),
+        Attribute("boxes", "stop", "amount", whole=True),
+    )
+
+    def sample(self, rng, batch, n):
+        xy = rng.uniform(batch, n, 2)
+        return Reaching(xy, xy[:, 0, 0], xy * 2, rng.integers(1, 9, batch, n))
+
+
+def test_declared_lengths_and_times_of_any_problem_are_scaled_with_the_places():
+    problem = Own()
+    x = problem.sample(NumpyRng(3), 2, 5)
+    foreign = Reaching(x.xy * 500 + 40, x.reach * 500, x.window * 500, x.boxes)
+    seen = for_policy(problem, foreign)
+    spread = (x.xy.amax(1) - x.xy.amin(1)).amax(1)
+    torch.testing.assert_close(seen.reach, x.reach / spread)
+    torch.testing.assert_close(seen.window, x.window / spread[:, None, None])
+    assert seen.boxes is x.boxes
+    problem.attributes = None  # undeclared fields of unknown names are left alone, as ever
+    assert for_policy(problem, foreign).reach is foreign.reach

@@ -95,7 +95,20 @@ def test_with_a_matrix_no_places_are_needed(text, ids):
     assert stops.matrix.tolist() == [[0, 1], [2, 0]]
 
 
-WINDOW, SERVICE, DEMAND = "time windows are not supported", "service times are not supported", "is named 'demand'"
+WINDOW, SERVICE, SHIFT = "time windows are not supported", "service times are not supported", "working hours are not"
+VEHICLE, SKILL, PICKUP = "all vehicles are alike", "every vehicle serves every stop", "stops are delivered to"
+GERMAN = [
+    "Zeitfenster_von",
+    "Zeitfenster_bis",
+    "Öffnungszeit",
+    "Oeffnungszeiten",
+    "Lieferzeit",
+    "Frühestens",
+    "spätestens",
+    "Uhrzeit",
+]
+FRENCH = ("fenêtre horaire", "créneau", "Créneau horaire", "horaires", "heure d'ouverture", "heure_fin")
+SPANISH = ("ventana", "ventana horaria", "Horario", "hora_inicio", "hora de entrega", "ventana_hasta")
 
 
 @pytest.mark.parametrize(
@@ -104,7 +117,13 @@ WINDOW, SERVICE, DEMAND = "time windows are not supported", "service times are n
         *((name, WINDOW) for name in ("tw", "tw_start", "TW End", "time_window", "timeWindows", "ready", "Ready Time")),
         *((name, WINDOW) for name in ("due", "due_date", "open", "close", "opening_hours", "earliest", "deadline")),
         *((name, SERVICE) for name in ("service_time", "Service Time (min)", "service", "unloading-time")),
-        *((name, DEMAND) for name in ("weight", "Weight (kg)", "quantity", "qty", "load", "volume")),
+        *((name, WINDOW) for name in (*GERMAN, *FRENCH, *SPANISH, "delivery slot")),
+        *((name, SERVICE) for name in ("Servicezeit", "Standzeit (min)", "durée de service", "Tiempo de servicio")),
+        *((name, SHIFT) for name in ("Schicht", "Schicht_von", "shift", "turno")),
+        *((name, VEHICLE) for name in ("Fahrzeug", "Fahrzeugtyp", "LKW", "véhicule", "camión", "tipo de vehículo")),
+        *((name, SKILL) for name in ("Fähigkeit", "Faehigkeiten", "compétence", "compétences", "habilidad")),
+        *((name, PICKUP) for name in ("Abholung", "Abholmenge", "ramassage", "recogida")),
+        *((name, "give it as an option") for name in ("Kapazität", "capacité", "capacidad")),
         *((name, "give it as an option") for name in ("capacity", "vehicle_capacity", "max_length", "min_prize")),
         *((name, "all vehicles are alike") for name in ("vehicle", "vehicles", "vehicle_id", "truck")),
         ("skills", "every vehicle serves every stop"),

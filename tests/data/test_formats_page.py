@@ -7,6 +7,10 @@ from pathlib import Path
 import pytest
 
 from routelearn.data import read_stops, to_instance
+from routelearn.data.names import SPELLINGS, WORDS
+from routelearn.data.rules import clock, unsupported
+from routelearn.problems import PROBLEMS
+from routelearn.problems.attributes import OWN
 from routelearn.solving import solve_stops
 
 PAGE = Path(__file__).parents[2] / "docs" / "formats.md"
@@ -32,6 +36,31 @@ def test_the_python_example_runs(tmp_path, monkeypatch):
     exec(next(text for kind, text in BLOCKS if kind == "python"), names)
     assert names["name"] == "cvrp"
     assert names["x"].xy.shape == (1000, 51, 2)
+
+
+def attribute_rows():
+    """The rows of the page's tables that follow from the attributes of the problems."""
+    return [f"| `{one.name}` | {', '.join(f'`{name}`' for name in one.also)} | {one.help} |" for one in OWN]
+
+
+def test_every_attribute_is_documented_with_all_its_names():
+    page = PAGE.read_text(encoding="utf-8")
+    assert [row for row in attribute_rows() if row not in page] == []
+    declared = {one for name in PROBLEMS for one in PROBLEMS[name].attributes}
+    assert {one.name for one in declared} == {one.name for one in OWN}
+
+
+def test_other_words_for_places_and_ids_are_documented():
+    page = PAGE.read_text(encoding="utf-8")
+    words = [*SPELLINGS, *(name for names in WORDS.values() for name in names if name != "Laengengrad")]
+    assert [name for name in words if f"`{name}`" not in page] == []
+
+
+def test_what_the_page_calls_a_rule_is_refused():
+    table = PAGE.read_text(encoding="utf-8").split("### What is refused")[1].split("###")[0]
+    names = re.findall(r"`([^`]+)`", table.split("|---|---|")[1])
+    assert len(names) > 20
+    assert [name for name in names if unsupported(name) is None and not clock(name)] == []
 
 
 @pytest.mark.parametrize("name", ["lat", "lon", "demand", "prize", "penalty", "real_prize", "depot", "id"])

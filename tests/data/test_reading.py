@@ -251,6 +251,56 @@ def test_encodings():
         decode(b"\x7fELF\x00\x01", "a")
 
 
+WESTERN = (
+    "Straße",
+    "Zürich; Tür 3",
+    "Blumen Özgür",
+    "L\u2019Hôpital",
+    "Café «Été» 5 €",
+    "Peñíscola",
+    "Lärm\u2013Süd",
+    "Sœur",
+)
+
+
+@pytest.mark.parametrize("name", WESTERN)
+def test_a_table_in_cp1252_is_read_with_a_note(name, tmp_path):
+    for file in ("a.csv", "a.txt"):
+        (tmp_path / file).write_bytes(f'id,x,y\n"{name}",1,2\nb,3,4\n'.encode("cp1252"))
+        [stops] = read_stops(tmp_path / file)
+        assert stops.ids == (name, "b")
+        assert to_instance(stops).notes == ("read as Windows text (cp1252), since it is not UTF-8",)
+    (tmp_path / "a.json").write_bytes(f'[{{"id": "{name}", "x": 1, "y": 2}}]'.encode("cp1252"))
+    with pytest.raises(InputError, match="not utf-8 text; save the file as UTF-8"):
+        read_stops(tmp_path / "a.json")
+
+
+@pytest.mark.parametrize(
+    ("name", "encoding"),
+    [
+        ("Москва", "cp1251"),
+        ("Москва", "koi8-r"),
+        ("Αθήνα", "cp1253"),
+        ("Łódź", "cp1250"),
+        ("Müller", "mac-roman"),
+        ("García", "mac-roman"),
+        ("Müller", "cp850"),
+        ("Málaga", "cp850"),
+        ("東京都", "shift-jis"),
+    ],
+)
+def test_other_encodings_are_refused(name, encoding, tmp_path):
+    (tmp_path / "a.csv").write_bytes(f"id,x,y\n{name},1,2\n".encode(encoding))
+    with pytest.raises(InputError, match=r"a\.csv, line 2: not utf-8 text; save the file as UTF-8"):
+        read_stops(tmp_path / "a.csv")
+
+
+def test_utf8_that_is_cut_is_refused(tmp_path):
+    (tmp_path / "a.csv").write_bytes("id,x,y\nZürich,1,2\nZür".encode()[:-2])
+    with pytest.raises(InputError, match="not utf-8 text"):
+        read_stops(tmp_path / "a.csv")
+
+
 READERS = {
     "csv": csv_file.parse,
     "json": json_file.parse,

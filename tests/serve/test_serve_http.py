@@ -340,6 +340,13 @@ def test_files_are_read_with_the_words_of_the_command_line(server):
     fields = post(server, "/stops", {"name": "t.vrp", "text": vrp}).json()
     Problem.model_validate(fields)
     assert post(server, "/solve", fields | {"seconds": 0.1}).json()["cost"] == 20
+    text = "x;y;Fahrer;Menge\n0;0;;\n1;2;Jo;3\n3;4;Al;2\n"
+    fields = post(server, "/stops", {"name": "stops.csv", "text": text}).json()
+    assert (fields["notes"], fields["demand"]) == (["not used: Fahrer"], [0, 3, 2])
+    answer = post(server, "/solve", fields | {"seconds": 0, "capacity": 5}).json()
+    assert answer["notes"] == ["not used: Fahrer"]
+    told = post(server, "/stops", {"name": "a.csv", "text": "x,y,id\n0,0,M\ufffdller\n1,2,b\n"}).json()["error"]
+    assert told == "a.csv, line 2: not utf-8 text; save the file as UTF-8"
 
 
 def test_large_and_long_requests_do_not_hold_up_small_ones(server):

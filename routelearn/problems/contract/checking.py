@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from routelearn.errors import Infeasible, InputError
+from routelearn.problems.attributes import RESERVED, declared
 from routelearn.problems.base import (
     Context,
     DeviceRng,
@@ -83,6 +84,7 @@ def check_problem(problem: Any, *, n: int = 8, batch: int = 16, seed: int = 0) -
     """
     _attributes(problem)
     single = _instance(problem, n, batch, seed)
+    _declarations(problem, single)
     double = map_instance(lambda field: field.double() if field.is_floating_point() else field, single)
     _features(problem, single)
     _costs(problem, single, _steps(problem, single, seed))
@@ -144,6 +146,33 @@ def _instance(problem: Any, n: int, batch: int, seed: int) -> Any:
         bound = problem.max_steps(x)
         demand(type(bound) is int and bound >= 1, f"it gives {bound!r}; expected an int above 0")
     return x
+
+
+def _declarations(problem: Any, x: Any) -> None:
+    """The declared attributes are the fields of the instance, of their kind and shape."""
+    with rule(problem, "declarations") as demand:
+        attributes = declared(problem)
+        if attributes is None:
+            return
+        batch, nodes = x.xy.shape[:2]
+        axes = {"stop": (batch, nodes), "vehicle": (batch,), "instance": (batch,), "leg": (batch, nodes, nodes)}
+        names = {one.name for one in attributes}
+        undeclared = [field for field in x._fields if field not in names and field not in RESERVED]
+        demand(not undeclared, f"{', '.join(undeclared)} of the instance is not among the attributes")
+        for one in attributes:
+            demand(one.name in x._fields, f"the attribute {one.name} is not a field of the instance")
+            value = getattr(x, one.name)
+            demand(value is not None or not one.required, f"{one.name} is required, but sample leaves it None")
+            if value is None:
+                continue
+            shape = (*axes[one.of], *one.shape)
+            demand(value.shape == shape, f"{one.name} has shape {list(value.shape)}; declared is {list(shape)}")
+            kind = "whole numbers" if one.whole else "fractions"
+            demand(value.is_floating_point() != one.whole, f"{one.name} is {value.dtype}; declared are {kind}")
+            hidden = one.revealed_on_visit
+            kept = getattr(x.public(), one.name) is None
+            demand(kept or not hidden, f"{one.name} is declared as revealed on the visit, but public() shows it")
+            demand(hidden or not kept, f"public() hides {one.name}, which is not declared as revealed on the visit")
 
 
 def _refused(call: Callable[..., Any], *arguments: Any) -> Exception | None:

@@ -14,6 +14,7 @@ export class Instance {
     this.matrix = null;
     this.metric = null; // TSPLIB's name for how lengths between coords are rounded
     this.limits = {};
+    this.notes = []; // what the service says of the file
   }
 
   // Fields of a request (or of /stops and /random), with what they do not say left empty.
@@ -34,6 +35,7 @@ export class Instance {
     made.depot = fields.depot || 0;
     made.matrix = matrix;
     made.metric = fields.metric || null;
+    made.notes = fields.notes || [];
     return made;
   }
 
@@ -92,6 +94,7 @@ export class Instance {
     for (const name of LIMITS) if (info.needs.includes(name) && this.limits[name] != null) fields[name] = this.limits[name];
     fields.ids = this.stops.map((stop) => stop.id);
     if (this.depot) fields.depot = this.depot;
+    if (this.notes.length) fields.notes = this.notes;
     return fields;
   }
 

@@ -1,0 +1,141 @@
+"""What a problem reads beyond places and lengths, declared once: readers, scaling and checks loop over it."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple, get_args
+
+from routelearn.errors import InputError
+
+Of = Literal["stop", "vehicle", "instance", "leg"]
+Unit = Literal["length", "time", "money", "amount", "prize"]
+OWNERS, UNITS = get_args(Of), get_args(Unit)
+RESERVED = ("xy", "distances")  # fields that every instance has; they are not declared
+
+
+class Attribute(NamedTuple):
+    """One thing that a problem reads: a field of its instances, a column or key of a user's file."""
+
+    name: str  # of the field, and of the column
+    of: Of
+    unit: Unit | None = None  # decides how it is scaled for a policy: lengths and times with the places
+    shape: tuple[int, ...] = ()  # () one number, (2,) a window
+    whole: bool = False
+    required: bool = False
+    default: float | None = None  # of every stop (but the depot) or instance that gives none
+    revealed_on_visit: bool = False
+    also: tuple[str, ...] = ()  # what users' columns are called, in any language
+    help: str = ""
+
+
+@lru_cache(maxsize=4096)
+def folded(name: str) -> str:
+    """The letters and digits of a name, without case and accents; what stands in brackets (a unit) is left out."""
+    plain = unicodedata.normalize("NFKD", re.sub(r"[(\[].*", "", name, flags=re.DOTALL).casefold())
+    return "".join(letter for letter in plain if letter.isalnum())
+
+
+def check_attributes(attributes: Any, problem: str) -> tuple[Attribute, ...]:
+    """The declarations as they are; raise InputError, in one line, for one that cannot be used."""
+    if not isinstance(attributes, tuple) or not all(isinstance(one, Attribute) for one in attributes):
+        raise InputError(f"{problem}: attributes must be a tuple of Attribute")
+    owner: dict[str, str] = {}
+    for one in attributes:
+        if not isinstance(one.name, str) or not one.name.isidentifier() or one.name in RESERVED:
+            raise InputError(f"{problem}: an attribute cannot be named {one.name!r}; give the name of a field")
+        if one.of not in OWNERS:
+            raise InputError(f"{problem}: {one.name} is of {one.of!r}; the choices are {', '.join(OWNERS)}")
+        if one.unit is not None and one.unit not in UNITS:
+            raise InputError(f"{problem}: {one.name} has the unit {one.unit!r}; the choices are {', '.join(UNITS)}")
+        if not isinstance(one.shape, tuple) or not all(isinstance(size, int) and size > 0 for size in one.shape):
+            raise InputError(f"{problem}: {one.name} has the shape {one.shape!r}; a tuple of sizes is needed")
+        if isinstance(one.also, str) or not all(isinstance(name, str) and folded(name) for name in one.also):
+            raise InputError(f"{problem}: the other names of {one.name} must be a tuple of words")
+        names = {folded(name): name for name in one.also} | {folded(one.name): one.name}
+        for plain, name in names.items():
+            if plain in owner:
+                other = "two attributes" if owner[plain] == one.name else f"{owner[plain]} and {one.name}"
+                raise InputError(f"{problem}: {other} are both named {name!r}; rename one")
+            owner[plain] = one.name
+    return attributes
+
+
+def declared(problem: Any) -> tuple[Attribute, ...] | None:
+    """The attributes that a problem declares, checked; None for a plugin's problem that declares none."""
+    attributes = getattr(problem, "attributes", None)
+    return None if attributes is None else check_attributes(attributes, getattr(problem, "name", "problem"))
+
+
+def of_unit(attributes: Iterable[Attribute], *units: str) -> tuple[str, ...]:
+    """The names of the attributes in one of the units."""
+    return tuple(one.name for one in attributes if one.unit in units)
+
+
+# ------------------------------------------------------------------------------- those of the own problems
+
+DEMAND = Attribute(
+    "demand",
+    "stop",
+    "amount",
+    whole=True,
+    required=True,
+    also=(
+        *("quantity", "quantities", "qty", "amount", "weight", "load", "volume"),
+        *("Menge", "Liefermenge", "Bestellmenge", "Bedarf", "Stückzahl", "Gewicht", "Ladung", "Volumen"),
+        *("quantité", "qté", "demande", "poids"),
+        *("cantidad", "demanda", "peso", "carga"),
+    ),
+    help="what is delivered there; fractions are counted exactly, to six decimals",
+)
+CAPACITY = Attribute(
+    "capacity",
+    "vehicle",
+    "amount",
+    whole=True,
+    required=True,
+    also=("vehicle capacity", "Kapazität", "Ladekapazität", "capacité", "capacidad"),
+    help="what one vehicle holds",
+)
+PRIZE = Attribute(
+    "prize",
+    "stop",
+    "prize",
+    required=True,
+    also=("Gewinn", "Prämie", "récompense", "premio", "recompensa"),
+    help="what a visit brings (where it is uncertain: what it brings on average)",
+)
+MAX_LENGTH = Attribute(
+    "max_length",
+    "instance",
+    "length",
+    required=True,
+    also=("maximum length", "maximale Länge", "Höchstlänge", "longueur maximale", "longitud máxima"),
+    help="the longest tour that is allowed",
+)
+PENALTY = Attribute(
+    "penalty",
+    "stop",
+    "length",
+    required=True,
+    also=("Strafe", "pénalité", "penalización", "penalidad"),
+    help="what it costs to leave the stop out, in units of length",
+)
+MIN_PRIZE = Attribute(
+    "min_prize",
+    "instance",
+    "prize",
+    required=True,
+    also=("minimum prize", "Mindestgewinn", "récompense minimale", "premio mínimo"),
+    help="the prize that a tour must collect",
+)
+REAL_PRIZE = Attribute(
+    "real_prize",
+    "stop",
+    "prize",
+    revealed_on_visit=True,
+    help="what a visit turns out to bring; kept from the solver",
+)
+OWN = (DEMAND, CAPACITY, PRIZE, MAX_LENGTH, PENALTY, MIN_PRIZE, REAL_PRIZE)

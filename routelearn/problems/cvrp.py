@@ -92,6 +92,7 @@ def explain_loads(x: Instance, room: Tensor, served: Tensor, feasible: Tensor, u
 class CVRP:
     """A tour lists customers, with 0 between routes; the way from and back to the depot is implied."""
 
+    search = "routes"
     name = "cvrp"
     feature_dims: tuple[int, ...] = (2, 3)
     context_nodes, context_scalars, step_dim = 1, 1, 0

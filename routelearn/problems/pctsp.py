@@ -74,6 +74,7 @@ class State(NamedTuple):
 class PCTSP:
     """A tour lists the nodes visited and then 0; home only with enough prize, or with all nodes visited."""
 
+    search = "selective"
     name = "pctsp"
     feature_dims: tuple[int, ...] = (2, 4)
     context_nodes, context_scalars, step_dim = 1, 1, 0

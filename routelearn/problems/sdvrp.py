@@ -31,6 +31,7 @@ class State(NamedTuple):
 class SDVRP:
     """Each visit delivers all it can: what the customer is still owed, or what the vehicle still holds."""
 
+    search = "split routes"
     name = "sdvrp"
     feature_dims: tuple[int, ...] = (2, 3)
     context_nodes, context_scalars, step_dim = 1, 1, 1

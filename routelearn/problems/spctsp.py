@@ -9,6 +9,7 @@ from routelearn.problems.pctsp import PCTSP, Instance
 class SPCTSP(PCTSP):
     """The real prizes are drawn with the instance (common random numbers, F.2) and kept from `public()`."""
 
+    search = "selective"
     name = "spctsp"
     reveals_on_visit = True
 

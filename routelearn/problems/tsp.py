@@ -41,6 +41,7 @@ class State(NamedTuple):
 class TSP:
     """A tour lists every node once; finished, it repeats its last node, which adds no length."""
 
+    search = "tour"
     name = "tsp"
     feature_dims: tuple[int, ...] = (2,)
     context_nodes, context_scalars, step_dim = 2, 0, 0

@@ -26,10 +26,10 @@ Tour = NDArray[np.int64]
 NEIGHBOURS = 20
 CANDIDATES, CELLS = 128, 1 << 14  # built in one batch: at most so many, and so many times nodes
 FEWEST = 8
-PROPOSALS = 8  # orders proposed for each one that is built
+PROPOSALS = 32  # orders proposed for each one that is built
 TRUSTED = 0.75  # share of the candidates that is chosen by the guess
 MEMORY = 2048  # candidates that the guess is fitted to
-HOT, COLD = 0.3, 0.01  # temperature in mean costs of a visit
+HOT, COLD = 0.1, 0.01  # temperature in mean costs of a visit
 STUBBORN = 12  # iterations without gain after which a descent has ended
 MARGIN = 1.3  # an iteration may take so many times as long as the last one
 RETURN = 40  # iterations after which a search that found nothing goes back to the best solution
@@ -40,12 +40,12 @@ class GeneralEngine:
     """Large neighbourhood search of one instance (batch axis 1, CPU) of any problem."""
 
     def __init__(self, problem: Problem, x: Any, seed: int, graph: Graph | None = None):
-        self.problem, self.x = problem, x
+        self.legs = distance_matrix(x)[0]
+        self.problem, self.x = problem, x._replace(distances=self.legs[None])  # measured once, not at every step
         self.graph = graph_of(x, NEIGHBOURS) if graph is None else graph
         nodes = len(self.graph.legs)
         self.first = int(problem.has_depot)
         self.exhausted = nodes - self.first < 2
-        self.legs = distance_matrix(x)[0]
         self.candidates = max(FEWEST, min(CANDIDATES, CELLS // nodes))
         self.random = random_state(seed)
         self.generator = torch.Generator().manual_seed(seed)
@@ -126,9 +126,11 @@ class GeneralEngine:
         costs = self.problem.cost(self.x, tours[None])[0].double().numpy()
         self._learn(tours.numpy(), costs)
         chosen = int(costs.argmin())
-        least = float(costs[chosen])
-        if least < self.cost - temperature * np.log(max(draw(self.random), 1e-12)):
-            self.now, self.cost = trimmed(tours[chosen].numpy()), least
+        if costs[chosen] >= self.best_cost and temperature > 0:  # else the best is taken, whatever the temperature
+            chances = torch.rand(len(costs), generator=self.generator, dtype=torch.float64).clamp(min=1e-12).numpy()
+            chosen = int((costs - temperature * np.log(chances)).argmin())
+        if costs[chosen] < self.cost - temperature * np.log(max(draw(self.random), 1e-12)):
+            self.now, self.cost = trimmed(tours[chosen].numpy()), float(costs[chosen])
             self._keep()
         self.slow = MARGIN * (time.perf_counter() - begun)
 

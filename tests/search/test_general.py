@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import numpy as np
@@ -17,6 +18,8 @@ from routelearn.search import Search, improve
 from routelearn.search.engines import ENGINES
 from routelearn.search.general import GeneralEngine, trimmed
 from routelearn.search.search import engine_for
+from routelearn.solving.anytime import anytime
+from routelearn.solving.board import Board
 
 UNKNOWN = (PlainTSP(), PlainCVRP(), PlainOP(), Arrivals())
 ids = [problem.name for problem in UNKNOWN]
@@ -161,3 +164,36 @@ def test_parts_left_off_are_prefixes_that_a_policy_can_go_on_from():
         kept = [node for node in prefix if node >= 0]
         assert len(kept) < len(tour)
         assert kept == tour[: len(kept)]
+
+
+def test_a_search_that_fits_no_iteration_ends_at_once():
+    problem = PlainCVRP()
+    search = Search(problem, sampled(problem, 30), 0)
+    search.run(0.0)
+    first = search.best_cost
+    search.engine.slow = 10.0
+    begun = time.perf_counter()
+    search.run(1.0)
+    assert time.perf_counter() - begun < 0.5
+    assert search.best_cost == first
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_anytime_search_ends_on_time_with_a_feasible_solution(threads):
+    problem = Arrivals()
+    x, board = sampled(problem, 25), Board()
+    begun = time.perf_counter()
+    anytime(problem, x, board, deadline=begun + 0.5, threads=threads)
+    assert time.perf_counter() - begun < 0.7
+    problem.check(x, board.tour)
+    assert board.cost < float(problem.cost(x, nearest_feasible(problem, x)))
+
+
+def test_the_anytime_search_hears_the_stop():
+    problem = Arrivals()
+    x, board = sampled(problem, 25), Board()
+    threading.Timer(0.3, board.stop.set).start()
+    begun = time.perf_counter()
+    anytime(problem, x, board, deadline=begun + 20, threads=1)
+    assert time.perf_counter() - begun < 3
+    assert board.tour is not None

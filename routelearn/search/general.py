@@ -96,7 +96,7 @@ class GeneralEngine:
         if self.away < RETURN:
             return
         self.away = 0
-        self.now, self.cost = self.shortest, self.best_cost
+        self.now, self.cost = trimmed(self.shortest), self.best_cost
 
     def best(self) -> Tour:
         return self.shortest
@@ -105,14 +105,15 @@ class GeneralEngine:
 
     def _adopt(self, tours: torch.Tensor) -> None:
         """The one tour [1, T] becomes the present one."""
-        self.now, self.cost = trimmed(tours[0].numpy()), float(self.problem.cost(self.x, tours[None])[0, 0])
         self.idle = 0
-        self._keep()
+        self._take(tours[0].numpy(), float(self.problem.cost(self.x, tours[None])[0, 0]))
 
-    def _keep(self) -> None:
-        if self.cost < self.best_cost:
+    def _take(self, tour: Tour, cost: float) -> None:
+        """The tour becomes the present one; the best is kept as it was built, to the last step."""
+        self.now, self.cost = trimmed(tour), cost
+        if cost < self.best_cost:
             self.away = 0
-            self.shortest, self.best_cost = self.now, self.cost
+            self.shortest, self.best_cost = np.array(tour, dtype=np.int64), cost
 
     def _iterate(self, temperature: float) -> None:
         """Build a batch of candidates and go on from the best one, if it is good enough."""
@@ -130,8 +131,7 @@ class GeneralEngine:
             chances = torch.rand(len(costs), generator=self.generator, dtype=torch.float64).clamp(min=1e-12).numpy()
             chosen = int((costs - temperature * np.log(chances)).argmin())
         if costs[chosen] < self.cost - temperature * np.log(max(draw(self.random), 1e-12)):
-            self.now, self.cost = trimmed(tours[chosen].numpy()), float(costs[chosen])
-            self._keep()
+            self._take(tours[chosen].numpy(), float(costs[chosen]))
         self.slow = MARGIN * (time.perf_counter() - begun)
 
     def _constructions(self) -> torch.Tensor:

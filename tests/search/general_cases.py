@@ -126,3 +126,36 @@ class Arrivals:
         refuse((late & (before > 0) & (tour > 0)).any(-1), lambda b, s: "a vehicle arrives late")
         alike = (before > 0) & (tour > 0) & ((before + tour) % 2 == 0)
         refuse(alike.any(-1), lambda b, s: "two odd or two even customers in a row")
+
+
+class StaysThere(Arrivals):
+    """A finished solution stays with its last customer, and going home costs."""
+
+    name = "stays-there"
+
+    def feasible(self, x, s):
+        mask = super().feasible(x, s)
+        return torch.where(self.done(x, s)[..., None], is_node(s.last, x.xy.shape[1]), mask)
+
+    def step(self, x, s, action):
+        there = self.done(x, s)
+        after = super().step(x, s, action)
+        return after._replace(time=torch.where(there, s.time, after.time))
+
+    def cost(self, x, tour):
+        tour = torch.where((visits_so_far(tour) > 1) & (tour > 0), -1, tour)
+        homes = ((tour == 0) & (tour.roll(1, -1) > 0)).sum(-1)
+        return super().cost(x, tour.clamp(min=0)) + homes
+
+    def check(self, x, tour, tolerance=1e-5):
+        check_shape(x, tour)
+        again = (visits_so_far(tour) > 1) & (tour > 0)
+        moved = again & (tour != tour.roll(1, -1))
+        refuse(moved.any(-1), lambda b, s: "a customer is visited twice")
+        super().check(x, torch.where(again, 0, tour), tolerance)
+
+
+def visits_so_far(tour):
+    """[B, S, T]: how often each step's node stood in the tour until then."""
+    same = tour[..., None] == tour[..., None, :]
+    return same.tril().sum(-1)

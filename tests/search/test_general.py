@@ -8,20 +8,20 @@ import time
 import numpy as np
 import pytest
 import torch
-from general_cases import Arrivals, PlainCVRP, PlainOP, PlainTSP
+from general_cases import Arrivals, PlainCVRP, PlainOP, PlainTSP, StaysThere
 
 import routelearn
 from routelearn.decoding.replay import nearest_feasible, replay
 from routelearn.problems import NumpyRng, get
 from routelearn.problems.base import declared_search, distance_matrix, take
-from routelearn.search import Search, improve
+from routelearn.search import Search, improve, stack
 from routelearn.search.engines import ENGINES
 from routelearn.search.general import GeneralEngine, trimmed
 from routelearn.search.search import engine_for
 from routelearn.solving.anytime import anytime
 from routelearn.solving.board import Board
 
-UNKNOWN = (PlainTSP(), PlainCVRP(), PlainOP(), Arrivals())
+UNKNOWN = (PlainTSP(), PlainCVRP(), PlainOP(), Arrivals(), StaysThere())
 ids = [problem.name for problem in UNKNOWN]
 
 
@@ -144,13 +144,15 @@ def test_it_comes_near_the_search_made_for_the_problem():
 
 
 @pytest.mark.parametrize("problem", UNKNOWN, ids=ids)
-def test_improve_makes_no_solution_worse(problem):
+@pytest.mark.parametrize("iterations", [None, 2])
+def test_improve_makes_no_solution_of_a_batch_worse(problem, iterations):
     x = sampled(problem, 10, 3, batch=3)
-    tours = torch.stack([nearest_feasible(problem, take(x, slice(b, b + 1)))[0, 0, : 2 * 10] for b in range(1)])
-    x = take(x, slice(0, 1))
-    better = improve(problem, x, tours[None], seconds=None)
+    legs, nothing = distance_matrix(x)[0], torch.full((1, 1), -1)
+    parts = [replay(problem, take(x, slice(b, b + 1)), nothing, legs)[0] for b in range(3)]
+    tours = stack(problem, x, [[part.numpy()] for part in parts], 0)
+    better = improve(problem, x, tours, seconds=None, iterations=iterations)
     problem.check(x, better)
-    assert float(problem.cost(x, better)) <= float(problem.cost(x, tours[None]))
+    assert (problem.cost(x, better) <= problem.cost(x, tours)).all()
 
 
 def test_parts_left_off_are_prefixes_that_a_policy_can_go_on_from():

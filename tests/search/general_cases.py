@@ -151,6 +151,7 @@ class StaysThere(Arrivals):
         check_shape(x, tour)
         again = (visits_so_far(tour) > 1) & (tour > 0)
         moved = again & (tour != tour.roll(1, -1))
+        moved[..., :-1] |= again[..., :-1] & ~again[..., 1:]  # only a finished solution stays
         refuse(moved.any(-1), lambda b, s: "a customer is visited twice")
         super().check(x, torch.where(again, 0, tour), tolerance)
 

@@ -43,8 +43,9 @@ def every_solution(problem, x):
     return problem.cost(x, tours[None])[0]
 
 
-def test_the_test_problem_keeps_the_contract():
-    routelearn.check_problem(Arrivals())
+@pytest.mark.parametrize("problem", [Arrivals(), StaysThere()], ids=lambda problem: problem.name)
+def test_the_test_problems_keep_the_contract(problem):
+    routelearn.check_problem(problem)
 
 
 @pytest.mark.parametrize("problem", UNKNOWN, ids=ids)

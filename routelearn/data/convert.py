@@ -75,9 +75,9 @@ def to_instance(
         referee["demand"], referee["capacity"], demand_unit = _whole_demand(stops, chosen, limits.capacity, order)
     if "prize" in fields:
         referee["prize"] = _column(stops, chosen, "prize", order, _usual_prize(chosen, limits))
+        prize_unit = float(referee["prize"].max()) or 1.0
     if "max_length" in fields:
         referee["max_length"] = _required(limits.max_length, stops, chosen, "maximum length", "max_length")
-        prize_unit = float(referee["prize"].max()) or 1.0
     if "penalty" in fields:
         referee["penalty"] = _column(stops, chosen, "penalty", order)
         least = limits.min_prize if stops.prize is not None else limits.min_prize or 0.0

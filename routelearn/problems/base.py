@@ -133,6 +133,14 @@ class Problem(Protocol):
         ...
 
 
+def declared_search(problem: Any) -> str | None:
+    """The search engine that the problem's own class names in `search`; None: the general one.
+
+    What a class inherits does not count, because a subclass may change the rules.
+    """
+    return vars(type(problem)).get("search")
+
+
 class Units(NamedTuple):
     """How an instance's numbers translate into those of whoever gave the stops."""
 

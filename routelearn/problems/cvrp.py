@@ -93,6 +93,7 @@ def explain_loads(x: Instance, room: Tensor, served: Tensor, feasible: Tensor, u
 class CVRP:
     """A tour lists customers, with 0 between routes; the way from and back to the depot is implied."""
 
+    search = "routes"
     name = "cvrp"
     attributes = (known.DEMAND, known.CAPACITY)
     feature_dims: tuple[int, ...] = (2, 3)

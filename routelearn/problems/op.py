@@ -63,6 +63,7 @@ class State(NamedTuple):
 class OP:
     """A tour lists the nodes visited and then 0 for the return; going home at once is allowed."""
 
+    search = "selective"
     feature_dims: tuple[int, ...] = (2, 3)
     context_nodes, context_scalars, step_dim = 1, 1, 0
     has_depot, maximise, reveals_on_visit = True, True, False

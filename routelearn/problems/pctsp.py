@@ -75,6 +75,7 @@ class State(NamedTuple):
 class PCTSP:
     """A tour lists the nodes visited and then 0; home only with enough prize, or with all nodes visited."""
 
+    search = "selective"
     name = "pctsp"
     attributes = (PRIZE, PENALTY, MIN_PRIZE, REAL_PRIZE)
     feature_dims: tuple[int, ...] = (2, 4)

@@ -32,6 +32,7 @@ class State(NamedTuple):
 class SDVRP:
     """Each visit delivers all it can: what the customer is still owed, or what the vehicle still holds."""
 
+    search = "split routes"
     name = "sdvrp"
     attributes = (known.DEMAND, known.CAPACITY)
     feature_dims: tuple[int, ...] = (2, 3)

@@ -10,6 +10,7 @@ from routelearn.problems.pctsp import PCTSP, Instance
 class SPCTSP(PCTSP):
     """The real prizes are drawn with the instance (common random numbers, F.2) and kept from `public()`."""
 
+    search = "selective"
     name = "spctsp"
     attributes = (PRIZE, PENALTY, MIN_PRIZE, REAL_PRIZE._replace(required=True))
     reveals_on_visit = True

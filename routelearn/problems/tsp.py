@@ -42,6 +42,7 @@ class State(NamedTuple):
 class TSP:
     """A tour lists every node once; finished, it repeats its last node, which adds no length."""
 
+    search = "tour"
     name = "tsp"
     attributes: tuple[Attribute, ...] = ()
     feature_dims: tuple[int, ...] = (2,)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from routelearn.problems import PROBLEMS
-from routelearn.problems.base import Problem, take, to_device
+from routelearn.problems.base import Problem, declared_search, take, to_device
 from routelearn.runtime.processors import usable_processors
 from routelearn.search.engines import Engine, Tour
 from routelearn.search.plan import plan
@@ -64,8 +64,8 @@ def improve(
 
     with ThreadPoolExecutor(threads or usable_processors()) as pool:
         rows = list(pool.map(found, range(batch)))
-    better = stack(problem, rows, tour.shape[2])
-    old = stack(problem, [list(row.numpy()) for row in tour], better.shape[2])
+    better = stack(problem, x, rows, tour.shape[2])
+    old = stack(problem, x, [list(row.numpy()) for row in tour], better.shape[2])
     result = torch.where((problem.cost(x, better) < problem.cost(x, tour))[..., None], better, old)
     problem.check(x, result)
     return result.to(device)
@@ -80,12 +80,25 @@ def local_optimum(engine: Engine, tour: Tour) -> Tour:
     return engine.best()
 
 
-def stack(problem: Problem, rows: list[list[Tour]], steps: int) -> Tensor:
-    """[B, S, T] from lists of tours, T >= steps; filled up with the depot, or with a tour's last node (TSP)."""
+def stack(problem: Problem, x: Any, rows: list[list[Tour]], steps: int) -> Tensor:
+    """[B, S, T] from lists of tours, T >= steps; filled up with the node in which a finished solution stays."""
     steps = max(steps, *(len(tour) for row in rows for tour in row))
-    fill = "constant" if problem.has_depot else "edge"
-    padded = [[np.pad(tour, (0, steps - len(tour)), mode=fill) for tour in row] for row in rows]  # type: ignore[call-overload]
+    padded = [
+        [np.pad(tour, (0, steps - len(tour)), constant_values=_stay(problem, x, b, tour, steps)) for tour in row]
+        for b, row in enumerate(rows)
+    ]
     return torch.from_numpy(np.array(padded, dtype=np.int64))
+
+
+def _stay(problem: Problem, x: Any, row: int, tour: Tour, steps: int) -> int:
+    """The one node that is feasible after the tour: the depot or the last node where the problem is known."""
+    if declared_search(problem) is not None or len(tour) == steps:
+        return 0 if problem.has_depot else int(tour[-1])
+    one = take(x, slice(row, row + 1))
+    state = problem.initial(one, 1)
+    for node in tour.tolist():
+        state = problem.step(one, state, torch.tensor([[node]]))
+    return int(problem.feasible(one, state)[0, 0].long().argmax())
 
 
 def warm_up() -> None:

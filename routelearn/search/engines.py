@@ -1,11 +1,14 @@
 """One search engine per kind of solution (a tour, vehicle routes, a selective route), behind one small interface.
 
+A problem names its kind in `search`; one that names none gets the general engine (`general.py`).
+
 An engine holds the arrays of one instance and calls the compiled kernels on them. It knows lists of nodes in the
 problem's encoding, not tensors, and its own idea of the cost; `search.Search` referees with the problem's.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -32,6 +35,7 @@ class Engine(Protocol):
 
     graph: Graph
     exhausted: bool  # so few nodes that local search finds the optimum: nothing to explore
+    slow: float  # seconds that the smallest piece of work takes, where that is not next to nothing
 
     def construct(self) -> None:
         """A simple first solution becomes the present one."""
@@ -66,6 +70,7 @@ def geometric(hot: float, cold: float, cooled: float) -> float:
 class TourEngine:
     """TSP: iterated 3-opt. A unit of work is one node looked at, or one kick in `explore`."""
 
+    slow = 0.0
     HOT, COLD = 0.03, 0.003  # temperature in mean legs
     STRETCH = 50  # positions that a kick moves, at most
 
@@ -124,6 +129,7 @@ class TourEngine:
 class RoutesEngine:
     """CVRP and SDVRP: slack induction by string removals, with local search over the routes now and then."""
 
+    slow = 0.0
     HOT, COLD = 1.0, 0.05  # temperature in mean legs
     WIDE = 20  # neighbours beside which a customer may be inserted
     DESCENT = 10  # SDVRP: ruin-and-recreate steps per customer that stand for a local search
@@ -254,6 +260,7 @@ class RoutesEngine:
 class SelectiveEngine:
     """OP and PCTSP: ruin, refill, shorten and drop."""
 
+    slow = 0.0
     LONGEST, WIDE = 10, 12
     LENGTH_PRICE = 0.1  # OP: driving the whole limit costs this many mean prizes
 
@@ -329,3 +336,13 @@ class SelectiveEngine:
         size = int(self.route.size[selective_kernel.BEST_SIZE])
         tour = self.route.best[:size].astype(np.int64)
         return np.append(np.roll(tour, -int(np.flatnonzero(tour == 0)[0]))[1:], 0)
+
+
+Make = Callable[[Any, int, Graph | None], Engine]
+
+ENGINES: dict[str, Make] = {  # by what a problem names as its `search`
+    "tour": TourEngine,
+    "routes": lambda x, seed, graph: RoutesEngine(x, seed, False, graph),
+    "split routes": lambda x, seed, graph: RoutesEngine(x, seed, True, graph),
+    "selective": SelectiveEngine,
+}

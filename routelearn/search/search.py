@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from routelearn.errors import InputError
-from routelearn.problems.base import NumpyRng, Problem
-from routelearn.search.engines import Engine, RoutesEngine, SelectiveEngine, TourEngine
+from routelearn.problems.base import NumpyRng, Problem, declared_search
+from routelearn.search.engines import ENGINES, Engine, RoutesEngine
+from routelearn.search.general import GeneralEngine, load_general_kernels, trimmed
 from routelearn.search.graph import Graph
 
 SLICE = 0.004  # seconds between two looks at the clock
@@ -28,15 +29,12 @@ def engine_for(problem: Problem, x: Any, seed: int, graph: Graph | None = None) 
             f"{problem.name}: prizes are known only after each visit, so a finished tour cannot be improved in "
             "hindsight; plan the rest of a route with routelearn.search.plan instead"
         )
-    if problem.name == "tsp":
-        return TourEngine(x, seed, graph)
-    if problem.name in ("cvrp", "sdvrp"):
-        return RoutesEngine(x, seed, problem.name == "sdvrp", graph)
-    if problem.name.startswith("op-") or problem.name == "pctsp":
-        return SelectiveEngine(x, seed, graph)
-    raise InputError(
-        f"{problem.name}: there is no local search for this problem; there is one for tsp, cvrp, sdvrp, op-* and pctsp"
-    )
+    declared = declared_search(problem)
+    if declared is None:
+        return GeneralEngine(problem, x, seed, graph)
+    if declared not in ENGINES:
+        raise InputError(f"{problem.name}: there is no search {declared!r}; there are {', '.join(ENGINES)}")
+    return ENGINES[declared](x, seed, graph)
 
 
 class Search:
@@ -88,7 +86,7 @@ class Search:
         if not self.started:
             self.engine.construct()
             self.started = True
-        while not self.settled and time.perf_counter() < deadline:
+        while not self.settled and time.perf_counter() + self.engine.slow < deadline:
             self.settled = self.engine.descend(DESCENT_WORK)
         if (seconds is not None or iterations is not None) and not self.engine.exhausted:
             self._explore(begun, seconds, deadline, iterations)
@@ -99,7 +97,7 @@ class Search:
     def _explore(self, begun: float, seconds: float | None, deadline: float, iterations: int | None) -> None:
         self.engine.return_to_best()
         done, now = 0, time.perf_counter()
-        while now < deadline and (iterations is None or done < iterations):
+        while now + self.engine.slow < deadline and (iterations is None or done < iterations):
             if seconds is None:
                 assert iterations is not None
                 cooled, work = done / iterations, min(max(1, iterations // SLICES), iterations - done)
@@ -128,7 +126,8 @@ class Search:
         """[1, count, P]: the best solution with about `share` of it left off, to be completed by a policy.
 
         Each is a prefix for `rollout(prefix=...)`, -1 where the policy chooses; offer the results. What is left off:
-        a stretch of the tour (TSP), routes near each other (CVRP, SDVRP), the end of the route (OP, PCTSP).
+        a stretch of the tour (TSP), routes near each other (CVRP, SDVRP), the end of the route (OP, PCTSP) or of the
+        whole tour (by the general engine).
         """
         assert self.best_tour is not None, "run the search or offer a solution first"
         tour = self.best_tour[0, 0].tolist()
@@ -140,6 +139,10 @@ class Search:
         engine = self.engine
         if isinstance(engine, RoutesEngine):
             return self._routes_kept(tour, share)
+        if isinstance(engine, GeneralEngine):  # nothing is known of what may be turned or left out
+            kept: list[int] = trimmed(np.array(tour)).tolist()
+            share *= 2 * self.random.random()
+            return kept[: len(kept) - max(1, round(share * len(kept)))]
         nodes = [node for node in tour if node] if self.problem.has_depot else tour[: self.x.xy.shape[1]]
         left_off = max(1, round(share * len(nodes)))
         if not self.problem.has_depot:
@@ -198,4 +201,7 @@ def _load_kernels(name: str) -> None:
 
 def load_kernels(problem: Problem) -> None:
     """Compile the problem's kernels, or load them from the cache on disk, before timing starts."""
-    _load_kernels(problem.name)
+    if declared_search(problem) is None:
+        load_general_kernels()
+    else:
+        _load_kernels(problem.name)

@@ -24,7 +24,7 @@ from routelearn.problems.base import Problem, take
 from routelearn.serve.limits import Limits, Refused, over
 from routelearn.solving import Solution, make_solution, search, solve_many_stops, stops_of
 from routelearn.solving.board import Board
-from routelearn.solving.heuristic import construct as heuristic
+from routelearn.solving.heuristic import first_solution
 from routelearn.solving.models import find_model
 from routelearn.solving.strict import check_strictly
 
@@ -219,7 +219,7 @@ def _construct_group(members: list[tuple[Any, Query, dict[str, Any]]], models: M
             tours = decode(problem, model.policy, seen, fields["decode"] or "greedy", seed=fields["seed"]).tour
             _submit(problem, x, tours, boards, "policy", _feasible(problem, x, tours))
             if fields["decode"] is None and not problem.reveals_on_visit:  # as `search`: the better of the two
-                built = [heuristic(query.converted.referee)[0, 0] for _, query, _ in members]
+                built = [first_solution(problem, query.converted.referee)[0, 0] for _, query, _ in members]
                 # Of different lengths only where 0 is the depot, and 0s at the end mean nothing.
                 tours = torch.nn.utils.rnn.pad_sequence(built, batch_first=True)[:, None]
                 _submit(problem, x, tours, boards, "heuristic", [True] * len(boards))

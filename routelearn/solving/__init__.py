@@ -18,7 +18,7 @@ from routelearn.solving.anytime import anytime, in_threads, one_torch_thread
 from routelearn.solving.arguments import effort, stops_of
 from routelearn.solving.board import Board, Event, Watch
 from routelearn.solving.guide import Guide
-from routelearn.solving.heuristic import construct
+from routelearn.solving.heuristic import first_solution
 from routelearn.solving.loading import Tell, load_search
 from routelearn.solving.many import solve_many, solve_many_stops
 from routelearn.solving.models import find_model
@@ -172,7 +172,7 @@ def search(
         if built is not None:
             board.submit(*built, "policy")
         if built is None or not problem.reveals_on_visit:  # of two journeys only the first is without hindsight
-            tour = construct(x)
+            tour = first_solution(problem, x)
             if problem.reveals_on_visit:
                 tour = travel(problem, x, deadline=board.began, planned=tour[0, 0, :-1].tolist())
             board.submit(tour, float(problem.cost(x, tour)), "heuristic")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from routelearn.problems.base import Problem
+from routelearn.problems.base import Problem, declared_search
 from routelearn.runtime.processors import usable_processors
 from routelearn.solving.board import Board
 from routelearn.solving.guide import Guide
@@ -71,7 +71,7 @@ def anytime(
     searches = [first] + [
         Search(problem, x, seed * MOST_THREADS + i, horizon=horizon, graph=first.graph) for i in range(1, threads)
     ]
-    cut = cut_tour(x)
+    cut = None if declared_search(problem) is None else cut_tour(x)
     searchers = [
         Searcher(search, board, deadline, guide if i == 0 else None, given, threads == 1, cut)
         for i, search in enumerate(searches)
@@ -144,7 +144,8 @@ class Searcher:
         if self.left < GRACE:  # a bare construction is far from an answer, and milliseconds away from a good one
             search.run(GRACE)
             board.submit(search.best_tour, search.best_cost, "search")
-        while (left := self.left) > 0:
+        while (left := self.left) > search.engine.slow:  # what does not fit any more is not begun
+            length = max(length, 2 * search.engine.slow)
             search.run(length if left > 1.5 * length else left)
             board.submit(search.best_tour, search.best_cost, "search")
             if search.engine.exhausted:

@@ -1,8 +1,8 @@
 """First solutions without a policy and without compiled code. At 0 seconds `solve` compares them with the policy's.
 
 Farthest insertion (Rosenkrantz, Stearns and Lewis 1977) for one tour, savings (Clarke and Wright 1964) for vehicles,
-cheapest insertion by prize or penalty for routes that leave nodes out, or a whole tour that is cut. The legs may be
-asymmetric.
+cheapest insertion by prize or penalty for routes that leave nodes out, or a whole tour that is cut; the nearest
+feasible node for problems that nothing is known of. The legs may be asymmetric.
 """
 
 from __future__ import annotations
@@ -14,11 +14,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from routelearn.problems.base import EXACT
+from routelearn.decoding.replay import nearest_feasible
+from routelearn.problems.base import EXACT, Problem, declared_search
 
 SHORTCUTS = 8  # nodes that are tried on the way between all others
 NEIGHBOURS = 40  # pairs of customers whose savings are looked at
 Floats = NDArray[np.float64]
+
+
+def first_solution(problem: Problem, x: Any) -> Tensor:
+    """A feasible tour [1, 1, T]; for a problem without a search of its own by the nearest feasible nodes."""
+    return construct(x) if declared_search(problem) is not None else nearest_feasible(problem, x)
 
 
 def construct(x: Any) -> Tensor:

@@ -23,7 +23,7 @@ from routelearn.runtime.processors import usable_processors
 from routelearn.solving.anytime import one_torch_thread
 from routelearn.solving.arguments import effort, stops_of
 from routelearn.solving.board import Board
-from routelearn.solving.heuristic import construct
+from routelearn.solving.heuristic import first_solution
 from routelearn.solving.loading import load_search
 from routelearn.solving.models import find_model
 from routelearn.solving.solution import Solution, make_solution
@@ -252,5 +252,5 @@ def _complete(problem: Problem, group: list[Converted], boards: list[Board], end
             deadline = now if end is None else now + max(0.0, end - now) / (len(missing) - done)
             tour = travel(problem, x, deadline=deadline, seed=seed)
         else:
-            tour = construct(x)
+            tour = first_solution(problem, x)
         boards[row].submit(tour, float(problem.cost(x, tour)), "heuristic")

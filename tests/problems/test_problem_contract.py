@@ -144,6 +144,18 @@ class Revisits(CVRP):
         refuse(missing.any(-1), lambda b, s: "a customer is missing")
 
 
+class NeverWeighs(CVRP):
+    def check(self, x, tour):
+        check_shape(x, tour)
+        check_once(visits(tour, x.xy.shape[1]), required=True)
+
+
+class NeverMeasures(OP):
+    def check(self, x, tour):
+        check_shape(x, tour)
+        check_once(visits(tour, x.xy.shape[1]), required=False)
+
+
 class Leaky(SPCTSP):
     def features(self, x):
         return super().features(x._replace(prize=x.earned()))
@@ -236,6 +248,14 @@ class TrustsEveryPrize(OP):
         (BlamesTheFirstRow(), r"node 9 of 9 in row 15: expected Infeasible for that row, not Infeasible\("),
         (LeavesOut(), r"check refuses what is wrong: it accepts a tour without node \d"),
         (Revisits(), r"check refuses what is wrong: it accepts node \d twice in a tour"),
+        (
+            NeverWeighs(),
+            r"check accepts a tour in which node \d comes at step \d+, where it is masked, instead of",
+        ),
+        (
+            NeverMeasures("unif"),
+            r"check accepts a tour in which node \d is added at step \d+, where it is masked",
+        ),
         (Leaky(), r"public: features of group 1 need what public\(\) hides"),
         (Crowded(), r"do not see each other: the context differs at step \d+"),
         (SingleOnly(), r"context: step 0: scalars is torch.float32 .*expected torch.float64 \[16, 6, 1\]"),

@@ -89,11 +89,11 @@ def test_destroyed_solutions_can_be_completed_step_by_step(name):
     assert search.best_cost <= before
 
 
-def test_unknown_problem_is_refused_by_name():
+def test_an_unknown_search_is_refused_by_name():
     class Strange:
-        name, reveals_on_visit = "strange", False
+        name, reveals_on_visit, search = "strange", False, "magic"
 
-    with pytest.raises(InputError, match="strange: there is no local search"):
+    with pytest.raises(InputError, match="strange: there is no search 'magic'; there are tour, routes"):
         engine_for(Strange(), None, 0)
 
 

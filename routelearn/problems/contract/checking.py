@@ -26,10 +26,13 @@ from routelearn.problems.base import (
     take,
     to_single,
 )
+from routelearn.problems.contract.forcing import Forced, forced_tours
 from routelearn.problems.contract.host_sync import no_host_sync
 from routelearn.problems.contract.walks import RANDOM, Walk, changed, snapshot, walk
 
 EXTRA = 3  # steps beyond the bound, in which everything is finished and must stay so
+FORCED = 64  # tours of each kind into which a masked move is forced, at most
+FEWEST_FORCED = 8  # of a kind, before it is reported that check objects to none
 FAR = 1000.0  # times the longest leg: a detour that no problem can overlook
 
 
@@ -96,6 +99,7 @@ def check_problem(problem: Any, *, n: int = 8, batch: int = 16, seed: int = 0) -
     _legs(problem, double, walked)
     _secrets(problem, double, walked)
     _refusals(problem, double, walked)
+    _forced(problem, double, walked)
     _sync(problem, single, seed)
     _trace(problem, single, seed)
 
@@ -407,6 +411,30 @@ def _sight(problem: Any, x: Any, begun: Tensor) -> tuple[Tensor, ...]:
         state = problem.step(x, state, action)
     mask, extra = problem.feasible(x, state), problem.step_features(x, state)
     return mask, problem.done(x, state), problem.context(x, state).scalars, mask[..., :0] if extra is None else extra
+
+
+def _forced(problem: Any, x: Any, walked: Walk) -> None:
+    """check() objects to some tour of each kind into which a masked move was forced.
+
+    Not to every one: a mask may be stricter than the rules. Where it accepts them all, it does not know the rule.
+    """
+    accepted: dict[int, list[Forced]] = {}
+    objected: set[int] = set()
+    for forced in forced_tours(problem, walked):
+        kind, known = forced.kind, accepted.setdefault(forced.kind, [])
+        if kind in objected or len(known) >= FORCED:
+            continue
+        if _refused(problem.check, take(x, slice(forced.row, forced.row + 1)), forced.tour) is None:
+            known.append(forced)
+        else:
+            objected.add(kind)
+    with rule(problem, "check objects to what the mask forbids") as demand:
+        for kind, known in accepted.items():
+            if kind not in objected and len(known) >= FEWEST_FORCED:
+                example = known[0]
+                tour = example.tour[0, 0].tolist()
+                demand(False, f"check accepts a tour in which {example.words} (row {example.row}, {tour}), "
+                       f"and {len(known) - 1} others like it")  # fmt: skip
 
 
 def _refusals(problem: Any, x: Any, walked: Walk) -> None:

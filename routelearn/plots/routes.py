@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import colorsys
+import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -28,12 +29,13 @@ def with_ends(solution: Solution, nodes: list[int]) -> list[int]:
 
 
 def caption(solution: Solution) -> str:
-    """One line on what is shown."""
+    """One line on what is shown: lengths with the way back and, where it is neither length nor prize, the cost."""
     unit = f" {solution.unit}" if solution.unit else ""
     parts = [f"{solution.problem}: length {solution.length:,.6g}{unit}"]
     if solution.prize is not None:
         parts.append(f"prize {solution.prize:,.6g}")
-    if solution.problem.endswith("pctsp"):
+    said = (solution.length, -math.inf if solution.prize is None else -solution.prize)
+    if not any(math.isclose(solution.cost, value, rel_tol=1e-6, abs_tol=1e-9) for value in said):
         parts.append(f"cost {solution.cost:,.6g}{unit}")
     if len(solution.routes) > 1:
         parts.append(f"{len(solution.routes)} routes")

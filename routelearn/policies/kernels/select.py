@@ -36,6 +36,7 @@ from routelearn.policies.kernels.gpu import decoder as gpu_decoder
 from routelearn.policies.kernels.gpu import encoder as gpu_encoder
 
 BACKENDS = ("auto", "reference")
+NUMBERS = (int, float)  # what a kernel takes as the clip: a parameter would get no gradient
 
 _without_kernels = 0  # how many blocks of the process ask for the reference now; decoding shares its work among threads
 _lock = threading.Lock()
@@ -140,7 +141,7 @@ def decoder(policy: Any, cache: Any, solutions: int) -> Any:
     """
     if _without_kernels or torch.is_grad_enabled() or type(cache) is not Cache:
         return None
-    if edit_of(policy) is not None or edit_of_choice() is not None or not isinstance(policy.clip, int | float):
+    if edit_of(policy) is not None or edit_of_choice() is not None or not isinstance(policy.clip, NUMBERS):
         return None
     if gpu_decoder.usable(cache):
         return gpu_decoder
@@ -149,7 +150,7 @@ def decoder(policy: Any, cache: Any, solutions: int) -> Any:
 
 def scorer(policy: Any, cache: Any, pairs: int) -> Any:
     """The module that scores a record of so many `pairs` of queries and nodes, with gradients, or None."""
-    if _without_kernels or type(cache) is not Cache or not isinstance(policy.clip, int | float):
+    if _without_kernels or type(cache) is not Cache or not isinstance(policy.clip, NUMBERS):
         return None
     if edit_of(policy) is not None or edit_of_choice() is not None:
         return None

@@ -70,7 +70,12 @@ def run(
             state.best["costs"], _ = judge.costs(judge.settled(state.policy, state.best["policy"]))
         if not resume:
             saving.save(out, state, judge)  # a run that is killed in its first minute can be resumed, too
-        last, stopped = loop(state, judge, out, stop_signals, look_seconds, save_seconds, report)
+        try:
+            last, stopped = loop(state, judge, out, stop_signals, look_seconds, save_seconds, report)
+        except InputError:
+            if state.step == 0 and distributed.rank() == 0:
+                saving.withdraw(out)
+            raise
         return TrainingResult(
             folder=out,
             model=saving.best_model(state, judge),

@@ -25,6 +25,12 @@ def begin(out: Path, state: RunState, begun_with: dict[str, Any] | None) -> None
         checkpoint.write_text(out / BEGUN_WITH, json.dumps(begun_with, indent=2) + "\n")
 
 
+def withdraw(out: Path) -> None:
+    """Take back what a run wrote that could not take its first step; the folder may be used again."""
+    for name in (CHECKPOINT, CONFIG, BEGUN_WITH, "last.safetensors"):
+        (out / name).unlink(missing_ok=True)
+
+
 def save(out: Path, state: RunState, judge: Judge) -> None:
     """Checkpoint and models, each replaced atomically. All ranks call it; the first writes."""
     whole = state.state_dict()

@@ -20,9 +20,10 @@ from routelearn.problems import Problem
 from routelearn.runtime.compiling import best_device
 from routelearn.training import loop, recipes, saving
 from routelearn.training.baselines import Baseline
-from routelearn.training.config import PARTS, TrainConfig, name_of, refuse_unknown
+from routelearn.training.config import PARTS, REGISTRIES, TrainConfig, name_of, refuse_unknown
 from routelearn.training.log import METRICS
 from routelearn.training.losses import Loss
+from routelearn.training.making import parameters_of
 from routelearn.training.result import TrainingResult
 
 
@@ -142,6 +143,7 @@ def plan(
         settings = recipes.make(recipe, chosen, TrainConfig.sizes if sizes is None else tuple(sizes))
         # Who asks for epochs gets them, and not the recipe's minutes.
         settings = dataclasses.replace(settings, **({"minutes": 0.0} if "epochs" in changes else {}) | changes)
+    refuse_unread(changes, settings)
     folder = Path(tempfile.mkdtemp(prefix="routelearn-") if out is None else out)
     if any((folder / name).exists() for name in (saving.CHECKPOINT, saving.CONFIG, METRICS)):
         raise InputError(f"{folder}: holds a run already; go on with --resume, or name another folder")
@@ -157,6 +159,21 @@ def plan(
         "deterministic": deterministic,
     }
     return Plan(settings, folder, False, recipe, start, begun)
+
+
+def refuse_unread(changes: Mapping[str, Any], config: TrainConfig) -> None:
+    """Refuse a setting that only other policies, losses or baselines read than those of the run."""
+    chosen = {part: config.class_of(part) for part in ("policy", "loss", "baseline")}
+    read = {name for kind in chosen.values() for name in parameters_of(kind)}
+    for name in changes:
+        readers = [
+            f"{part} {other}"
+            for part in chosen
+            for other, kind in REGISTRIES[part].items()
+            if name not in PARTS and name in parameters_of(kind)
+        ]
+        if readers and name not in read:
+            raise InputError(f"{name} is read by {', '.join(readers)} only; leave it out, or choose one of these")
 
 
 def saved_config(out: Path, problem: Any, sizes: Sequence[int] | None, changes: dict[str, Any]) -> TrainConfig:

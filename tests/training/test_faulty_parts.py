@@ -53,6 +53,25 @@ def test_a_part_that_breaks_its_promise_is_named(options, words):
         routelearn.train("tsp", 6, **SMALL | options)
 
 
+def test_a_run_that_cannot_take_its_first_step_leaves_its_folder_free(tmp_path):
+    with pytest.raises(InputError, match="it must be one number"):
+        routelearn.train("tsp", 6, loss=Plain, out=tmp_path, **SMALL)
+    assert routelearn.train("tsp", 6, out=tmp_path, **SMALL).step == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"entropy_weight": 5.0}, "entropy_weight is read by loss entropy only"),
+        ({"preference_scale": 9.0}, "preference_scale is read by loss preference only"),
+        ({"beta": 0.1, "baseline": "shared"}, "beta is read by baseline exponential, baseline rollout only"),
+    ],
+)
+def test_a_setting_that_nobody_reads_is_refused(options, words):
+    with pytest.raises(InputError, match=words):
+        routelearn.train("tsp", 6, **SMALL | options)
+
+
 def test_a_policy_object_must_be_what_the_configuration_says():
     with pytest.raises(InputError, match="the policy given has heads 2, not 1; say heads=2"):
         routelearn.train("tsp", 6, policy=AttentionPolicy(shape_of(get("tsp")), 16, 2, 1, 16), **SMALL)

@@ -113,22 +113,25 @@ _edited_functions = [name for name, known in _CHOOSING.items() if digest(_functi
 
 def edit_of_choice() -> str | None:
     """Which of the functions that choose a node was edited or replaced; None if none was."""
-    replaced = [name for name, function in _functions.items() if getattr(base, name) is not function]
-    return (replaced + _edited_functions)[0] if replaced or _edited_functions else None
+    for name, function in _functions.items():
+        if getattr(base, name) is not function:
+            return name
+    return _edited_functions[0] if _edited_functions else None
 
 
 def edit_of(thing: Any) -> str | None:
     """What was changed in an object of a class that kernels implement, such as `Mine.logits`; None if nothing was."""
     kind = type(thing)
-    for cls, methods in _references.items():
-        if issubclass(kind, cls):
-            if issubclass(kind, nn.Module) and kind.__call__ is not nn.Module.__call__:
-                return f"{kind.__name__}.__call__"
-            for name, function in methods.items():
-                if getattr(kind, name, None) is not function or name in thing.__dict__:
-                    return f"{kind.__name__}.{name}"
-            return _edited.get(cls)
-    return kind.__name__
+    cls = kind if kind in _references else next((known for known in _references if issubclass(kind, known)), None)
+    if cls is None:
+        return kind.__name__
+    if issubclass(kind, nn.Module) and kind.__call__ is not nn.Module.__call__:
+        return f"{kind.__name__}.__call__"
+    own = thing.__dict__
+    for name, function in _references[cls].items():
+        if getattr(kind, name, None) is not function or name in own:
+            return f"{kind.__name__}.{name}"
+    return _edited.get(cls)
 
 
 # ------------------------------------------------------------------------------------------------ decoding

@@ -7,6 +7,7 @@ launch than to compute. Same mathematics as `AttentionPolicy.logits`, in float32
 from __future__ import annotations
 
 import contextlib
+import operator
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
@@ -136,18 +137,30 @@ _kept = WeakTensorKeyDictionary()
 
 def _laid_out(cache: Cache) -> tuple[Any, ...]:
     """The cache as `decode_rows` reads it: made once for an encoded batch, kept while it lives, anew if it changed."""
-    state = tuple((part.data_ptr(), -1 if part.is_inference() else part._version) for part in cache)
-    if cache.keys not in _kept or _kept[cache.keys][0] != state:
-        from routelearn.policies.kernels.cpu.decoder_loops import interleave, interleaved, lanes_for
+    keys, values, pointer, tables, empty, scalars, step = cache
+    versions = (
+        keys._version, values._version, pointer._version, tables._version, empty._version, scalars._version,
+        step._version,
+    )  # fmt: skip
+    kept = _kept.get(keys)
+    if kept is not None and kept[0] == versions:
+        own = kept[1]  # held, so that no other tensor takes their place in memory
+        if all(map(operator.is_, own, cache[1:])):
+            return kept[2]
+    _kept[keys] = versions, cache[1:], _lay_out(cache)
+    return _kept[keys][2]
 
-        batch, count, heads, per_head = cache.keys.shape
-        order, lanes = interleaved(heads, per_head), lanes_for(heads)
-        keys, values, pointer, *rows = (part.detach().contiguous().numpy() for part in cache[:6])
-        out = np.zeros((3, batch, count, order.size), np.float32)
-        _shared(lambda low, high: interleave(low, high, lanes, keys, values, pointer, out), batch, smallest=8)
-        step = np.pad(cache.step.detach().numpy(), ((0, 0), (0, 0), (0, 1)))[..., order]
-        _kept[cache.keys] = state, (lanes, order, *out.reshape(3, -1), step.ravel(), *rows)
-    return _kept[cache.keys][1]
+
+def _lay_out(cache: Cache) -> tuple[Any, ...]:
+    from routelearn.policies.kernels.cpu.decoder_loops import interleave, interleaved, lanes_for
+
+    batch, count, heads, per_head = cache.keys.shape
+    order, lanes = interleaved(heads, per_head), lanes_for(heads)
+    keys, values, pointer, *rows = (part.detach().contiguous().numpy() for part in cache[:6])
+    out = np.zeros((3, batch, count, order.size), np.float32)
+    _shared(lambda low, high: interleave(low, high, lanes, keys, values, pointer, out), batch, smallest=8)
+    step = np.pad(cache.step.detach().numpy(), ((0, 0), (0, 0), (0, 1)))[..., order]
+    return (lanes, order, *out.reshape(3, -1), step.ravel(), *rows)
 
 
 def _shared(work: Callable[[int, int], None], rows: int, smallest: int = 4 * WORTH) -> None:

@@ -65,7 +65,8 @@ def train(
     """
     refuse_unknown(changes)
     problem = problem() if isinstance(problem, type) else problem
-    if not (sizes is None or isinstance(sizes, int) or all(isinstance(n, int) for n in sizes)):
+    several = isinstance(sizes, Sequence) and all(isinstance(n, int) for n in sizes)
+    if not (sizes is None or isinstance(sizes, int) or several):
         raise InputError(f"sizes are {sizes!r}; give a whole number, or several: (20, 50)")
     given = {"policy": policy, "loss": loss, "baseline": baseline}
     changes |= {name: value for name, value in ({"minutes": minutes} | given).items() if value is not None}

@@ -12,7 +12,8 @@ from torch import Tensor
 
 import routelearn
 from routelearn.errors import InputError
-from routelearn.problems import base
+from routelearn.problems import Length, Load, base
+from routelearn.problems.resources import numbers
 
 SLACK = 1e-6  # share of the limit that rounding may add to a sum of lengths
 
@@ -43,6 +44,7 @@ class OpenVRP:
     feature_dims = (2, 3)
     context_nodes, context_scalars, step_dim = 1, 2, 0
     has_depot, maximise, reveals_on_visit = True, False, False
+    search = "routes"  # without this line and the next two functions, the general engine would search
 
     def sample(self, rng, batch, n):
         xy = base.with_depot(rng.uniform(batch, 2), rng.uniform(batch, n, 2))
@@ -59,6 +61,16 @@ class OpenVRP:
         base.reject_rows((x.demand > x.capacity[:, None]).any(1), f"{self.name}: a demand exceeds the capacity")
         too_far = (base.distance_matrix(x)[:, 0] > x.max_length[:, None]).any(1)
         base.reject_rows(too_far, f"{self.name}: a customer is farther from the depot than the longest route allowed")
+
+    def resources(self, x):
+        """What the search must know of the rules, for one instance."""
+        return Load(numbers(x.demand), float(x.capacity[0])), Length(float(x.max_length[0]) * (1 + SLACK))
+
+    def legs(self, x):
+        """What the search adds up: going back to the depot is free."""
+        legs = base.distance_matrix(x).clone()
+        legs[:, :, 0] = 0
+        return legs
 
     def max_steps(self, x):
         return 2 * (x.xy.shape[1] - 1)  # a new route for every single customer

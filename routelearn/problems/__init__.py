@@ -7,6 +7,7 @@ from routelearn.problems.base import Context, DeviceRng, NumpyRng, Problem, Rng
 from routelearn.problems.cvrp import CVRP
 from routelearn.problems.op import OP
 from routelearn.problems.pctsp import PCTSP
+from routelearn.problems.resources import Length, Load, Penalty, Prize, Resource
 from routelearn.problems.sdvrp import SDVRP
 from routelearn.problems.spctsp import SPCTSP
 from routelearn.problems.tsp import TSP
@@ -18,4 +19,18 @@ PROBLEMS: Registry[Problem] = Registry("problem", {problem.name: problem for pro
 get = PROBLEMS.find
 
 
-__all__ = ["PROBLEMS", "Attribute", "Context", "DeviceRng", "NumpyRng", "Problem", "Rng", "get"]
+__all__ = [
+    "PROBLEMS",
+    "Attribute",
+    "Context",
+    "DeviceRng",
+    "Length",
+    "Load",
+    "NumpyRng",
+    "Penalty",
+    "Prize",
+    "Problem",
+    "Resource",
+    "Rng",
+    "get",
+]

@@ -31,6 +31,7 @@ from routelearn.problems.base import (
     visits,
     with_depot,
 )
+from routelearn.problems.resources import Load, Resource, numbers
 
 # C.1: the paper's capacities (10 is in the authors' code); between and beyond, linear in sqrt(n), whole.
 CAPACITY = {10: 20.0, 20: 30.0, 50: 40.0, 100: 50.0}
@@ -112,6 +113,9 @@ class CVRP:
                 f"cvrp: node {customer + 1} demands {int(demand[row, customer])}, more than the capacity "
                 f"{int(x.capacity[row])} (instance {row}); sdvrp may split a delivery"
             )
+
+    def resources(self, x: Instance) -> tuple[Resource, ...]:
+        return (Load(numbers(x.demand), float(x.capacity[0])),)
 
     def max_steps(self, x: Instance) -> int:
         return 2 * (x.xy.shape[1] - 1)  # a return to the depot after every single customer

@@ -37,6 +37,7 @@ from routelearn.problems.base import (
     visits,
     with_depot,
 )
+from routelearn.problems.resources import Length, Prize, at_most, numbers
 
 # D.1: about half the length of an average optimal TSP tour; linear in sqrt(n) between and beyond.
 MAX_LENGTH = {20: 2.0, 50: 3.0, 100: 4.0}
@@ -96,6 +97,9 @@ class OP:
         reject_rows((prize < 0).any(1), f"{self.name}: a prize is negative")
         reject_rows(prize[:, 0] != 0, f"{self.name}: the depot (node 0) has a prize; it must be 0")
         reject_rows(~(check_limit(x, "max_length", self.name) > 0), f"{self.name}: the maximum length is not above 0")
+
+    def resources(self, x: Instance) -> tuple[Length, Prize]:
+        return Length(at_most(x.max_length)), Prize(numbers(x.prize))
 
     def max_steps(self, x: Instance) -> int:
         return x.xy.shape[1]  # every customer, then the depot

@@ -35,6 +35,7 @@ from routelearn.problems.base import (
     visits,
     with_depot,
 )
+from routelearn.problems.resources import Penalty, Prize, at_least, numbers
 
 # E.1: K^n, half the length of an average optimal TSP tour; penalties are uniform up to 3 K / n.
 HALF_LENGTH = {20: 2.0, 50: 3.0, 100: 4.0}
@@ -100,6 +101,9 @@ class PCTSP:
             reject_rows((values < 0).any(1), f"{self.name}: a {column} is negative")
             reject_rows(values[:, 0] != 0, f"{self.name}: the depot (node 0) has a {column}; it must be 0")
         reject_rows(check_limit(x, "min_prize", self.name) < 0, f"{self.name}: the minimum prize is negative")
+
+    def resources(self, x: Instance) -> tuple[Prize, Penalty]:
+        return Prize(numbers(x.prize), at_least(x.min_prize)), Penalty(numbers(x.penalty))
 
     def max_steps(self, x: Instance) -> int:
         return x.xy.shape[1]  # every customer, then the depot

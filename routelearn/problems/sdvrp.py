@@ -20,6 +20,7 @@ from routelearn.problems.base import (
     is_node,
 )
 from routelearn.problems.cvrp import Instance, explain_loads, sample_demands, validate_demands
+from routelearn.problems.resources import Load, Resource, numbers
 
 
 class State(NamedTuple):
@@ -44,6 +45,9 @@ class SDVRP:
 
     def validate(self, x: Instance) -> None:
         validate_demands(x, self.name)
+
+    def resources(self, x: Instance) -> tuple[Resource, ...]:
+        return (Load(numbers(x.demand), float(x.capacity[0])),)
 
     def max_steps(self, x: Instance) -> int:
         """Every visit serves a customer in full or empties the vehicle; a return may follow each."""

@@ -1,8 +1,4 @@
-"""Local search and anytime metaheuristics on top of any solution, compiled, for every problem without hindsight.
-
-The kernels are cached on disk. numba does not see that a function of another file changed: after an edit in this
-folder, delete its __pycache__.
-"""
+"""Local search and anytime metaheuristics on top of any solution, compiled, for every problem without hindsight."""
 
 from __future__ import annotations
 

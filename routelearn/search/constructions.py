@@ -1,18 +1,16 @@
-"""Simple first solutions: nearest neighbour (TSP) and savings (CVRP, SDVRP)."""
+"""Simple first solutions: nearest neighbour (a tour) and savings (routes)."""
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
-from numpy.typing import NDArray
 
-from routelearn.search.graph import Floats, Ints
+from routelearn.search.compiling import kernel, maker
+from routelearn.search.graph import Graph, Ints
 from routelearn.search.routes import Routes, turn_round
+from routelearn.search.rules import Held, fits_merged, refresh
 
-Whole = NDArray[np.int64]
 
-
-@njit(cache=True, nogil=True)
+@maker
 def nearest_neighbour(legs, near):
     """[N]: always on to the nearest node not yet visited, from node 0."""
     nodes = legs.shape[0]
@@ -39,34 +37,36 @@ def nearest_neighbour(legs, near):
     return tour
 
 
-@njit(cache=True, nogil=True)
-def join_by_savings(pairs, order, symmetric, capacity, routes):
-    """Join routes end to start in the order of the savings, where they fit together in one vehicle."""
+@kernel
+def join_by_savings(pairs, order, turning, routes, rules, legs):
+    """Join routes end to start in the order of the savings, where one vehicle may drive both."""
+    for r in range(routes.visits.shape[0]):
+        refresh(rules, routes, legs, r)
     for k in order:
         i, j = pairs[k, 0], pairs[k, 1]
         a, b = routes.route[i], routes.route[j]
-        if a == b or routes.load[a] + routes.load[b] > capacity:
+        if a == b:
             continue
-        if symmetric:
+        if turning:
             if routes.last[a] != i and routes.first[a] == i:
                 turn_round(routes, a)
             if routes.first[b] != j and routes.last[b] == j:
                 turn_round(routes, b)
-        if routes.last[a] != i or routes.first[b] != j:
+        if routes.last[a] != i or routes.first[b] != j or not fits_merged(rules, routes, legs, a, b):
             continue
         routes.succ[i] = j
         routes.pred[j] = i
         routes.last[a] = routes.last[b]
         routes.visits[a] += routes.visits[b]
-        routes.load[a] += routes.load[b]
         c = j
         while c != 0:
             routes.route[c] = a
             c = routes.succ[c]
-        routes.first[b] = routes.last[b] = routes.visits[b] = routes.load[b] = 0
+        routes.first[b] = routes.last[b] = routes.visits[b] = 0
+        refresh(rules, routes, legs, a)
 
 
-@njit(cache=True, nogil=True)
+@maker
 def pairs_of_neighbours(near, served, symmetric):
     """[P, 2]: customers i, j with j among the neighbours of i; where legs are symmetric each pair once."""
     nodes, wide = near.shape
@@ -94,18 +94,15 @@ def pairs_of_neighbours(near, served, symmetric):
     return pairs[:count]
 
 
-def savings(
-    legs: Floats, near: Ints, symmetric: bool, demand: Whole, capacity: int, served: Ints, routes: Routes
-) -> None:
+def savings(graph: Graph, turning: bool, served: Ints, routes: Routes, rules: tuple[Held, ...]) -> None:
     """Clarke and Wright (1964) over pairs of neighbours: fills `routes` (empty before) with the customers served.
 
-    No demand may exceed the capacity.
+    Every customer must fit into a route of its own. `turning`: routes may be turned round.
     """
-    count = len(served)
+    legs, count = graph.legs, len(served)
     routes.first[:count] = routes.last[:count] = served
     routes.route[served], routes.visits[:count] = np.arange(count), 1
-    routes.amount[served] = routes.load[:count] = demand[served]
-    pairs = pairs_of_neighbours(near, served, symmetric)
+    pairs = pairs_of_neighbours(graph.near, served, turning)
     saved = legs[pairs[:, 0], 0] + legs[0, pairs[:, 1]] - legs[pairs[:, 0], pairs[:, 1]]
     order = np.argsort(-saved, kind="stable")
-    join_by_savings(pairs, order[saved[order] > 0], symmetric, capacity, routes)
+    join_by_savings(pairs, order[saved[order] > 0], turning, routes, rules, legs)

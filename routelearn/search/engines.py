@@ -1,6 +1,7 @@
 """One search engine per kind of solution (a tour, vehicle routes, a selective route), behind one small interface.
 
-A problem names its kind in `search`; one that names none gets the general engine (`general.py`).
+A problem names its kind in `search` and gives its rules by `resources`; one that names none gets the general engine
+(`general.py`).
 
 An engine holds the arrays of one instance and calls the compiled kernels on them. It knows lists of nodes in the
 problem's encoding, not tensors, and its own idea of the cost; `search.Search` referees with the problem's.
@@ -9,15 +10,28 @@ problem's encoding, not tensors, and its own idea of the cost; `search.Search` r
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from routelearn.problems.base import EXACT
+from routelearn.errors import InputError
+from routelearn.problems.base import Problem
+from routelearn.problems.resources import Length, Load, Penalty, Prize
 from routelearn.search import constructions, routes_local, selective_kernel, sisr_kernel, tsp_kernel
+from routelearn.search.compiling import uncached
 from routelearn.search.graph import Graph, floats, graph_of, random_state
-from routelearn.search.routes import clear, copy_all, empty_routes, read_tour, total_length, write_tour
+from routelearn.search.routes import (
+    clear,
+    copy_all,
+    empty_routes,
+    read_split_tour,
+    read_tour,
+    total_length,
+    write_tour,
+)
+from routelearn.search.rules import hold
 from routelearn.search.swap_star import angles
 
 Tour = NDArray[np.int64]
@@ -74,8 +88,8 @@ class TourEngine:
     HOT, COLD = 0.03, 0.003  # temperature in mean legs
     STRETCH = 50  # positions that a kick moves, at most
 
-    def __init__(self, x: Any, seed: int, graph: Graph | None = None):
-        self.graph = graph_of(x, NEIGHBOURS_TOUR) if graph is None else graph
+    def __init__(self, problem: Problem, x: Any, seed: int, graph: Graph | None = None):
+        self.graph = graph_of(problem, x, NEIGHBOURS_TOUR) if graph is None else graph
         self.nodes = nodes = len(self.graph.legs)
         self.exhausted = nodes < tsp_kernel.FEWEST
         self.breadth = min(BREADTH, nodes - 1)
@@ -127,48 +141,61 @@ class TourEngine:
 
 
 class RoutesEngine:
-    """CVRP and SDVRP: slack induction by string removals, with local search over the routes now and then."""
+    """Vehicle routes: slack induction by string removals, with local search over the routes now and then.
+
+    Split deliveries know one rule, the load.
+    """
 
     slow = 0.0
     HOT, COLD = 1.0, 0.05  # temperature in mean legs
     WIDE = 20  # neighbours beside which a customer may be inserted
-    DESCENT = 10  # SDVRP: ruin-and-recreate steps per customer that stand for a local search
+    DESCENT = 10  # split deliveries: ruin-and-recreate steps per customer that stand for a local search
     POLISH = 3  # such steps per customer from one local search to the next
 
-    def __init__(self, x: Any, seed: int, split: bool, graph: Graph | None = None):
-        self.graph = graph_of(x, NEIGHBOURS_ROUTES) if graph is None else graph
+    def __init__(self, problem: Problem, x: Any, seed: int, graph: Graph | None = None, *, split: bool = False):
+        self.graph = graph_of(problem, x, NEIGHBOURS_ROUTES) if graph is None else graph
         self.split = split
         nodes = len(self.graph.legs)
-        self.capacity = int(x.capacity[0])
-        full = x.demand[0].cpu().numpy().astype(np.int64)
+        resources = declared_resources(problem, x) or (Load(np.zeros(nodes), np.inf),)
+        loads = [one for one in resources if isinstance(one, Load)]
+        if split and (len(resources) > 1 or not loads):
+            raise InputError(f"{problem.name}: the search over split deliveries takes one resource, a Load")
+        self.capacity = loads[0].capacity if loads else np.inf
+        full = loads[0].amount if loads else np.zeros(nodes)
         # Whole vehicle loads beyond the last go straight there and back; the search plans the rest.
-        self.trips = np.where(full > 0, (full - 1) // self.capacity, 0) if split else np.zeros_like(full)
-        self.demand = full - self.trips * self.capacity
+        self.trips = np.where(full > 0, (full - 1) // self.capacity, 0).astype(np.int64) if split else np.zeros(1, int)
+        self.demand = full - self.trips * self.capacity if split else full
         self.served = np.flatnonzero(full > 0 if split else np.arange(nodes) > 0).astype(np.int32)
         self.exhausted = len(self.served) < 2
-        self.now, self.kept, self.shortest = (empty_routes(nodes) for _ in range(3))
+        self.now, self.kept, self.shortest = (empty_routes(nodes, split) for _ in range(3))
+        if split:
+            resources = (Load(self.now.amount, self.capacity),)
+        self.resources = resources
+        self.rules = hold(resources, nodes)
+        self.turning = self.graph.symmetric and all(one.order_free for one in resources)
         self.out, self.keys = np.zeros(nodes, np.int32), np.zeros(nodes)
         self.scratch = (np.zeros(64, np.int32), np.zeros(64, np.int32), np.zeros(64))
         self.dirty, self.is_dirty = np.zeros(nodes, np.int32), np.zeros(nodes, np.bool_)
         self.wide = min(self.WIDE, nodes - 1)
         self.polar = x.distances is None
         self.extents = angles(floats(x.xy[0])) if self.polar else floats(x.xy[0])
-        self.marks = routes_local.fresh_marks(nodes)
+        self.marks, self.desk = routes_local.fresh_marks(nodes), routes_local.new_desk(nodes)
         self.real = np.zeros(2)
         self.descent_left, self.unpolished = 0, 0
         self.random = random_state(seed)
 
     def construct(self) -> None:
-        graph = self.graph
         clear(self.now)
-        constructions.savings(
-            graph.legs, graph.near, graph.symmetric, self.demand, self.capacity, self.served, self.now
-        )
+        if self.split:
+            self.now.amount[:] = self.demand
+        with uncached(self.resources):
+            constructions.savings(self.graph, self.turning, self.served, self.now, self.rules)
         self._adopt()
 
     def load(self, tour: Tour) -> bool:
-        tour = self._without_trips(tour) if self.split else np.array(tour, dtype=np.int64)
-        if not read_tour(tour, self.demand, self.capacity, self.now):
+        if not self.split:
+            read_tour(np.array(tour, dtype=np.int64), self.now)
+        elif not read_split_tour(self._without_trips(tour), self.demand, self.capacity, self.now):
             clear(self.now)
             copy_all(self.kept, self.now)
             return False
@@ -188,8 +215,14 @@ class RoutesEngine:
                 kept += [0, *visits]
         return np.array(kept, dtype=np.int64)
 
-    def _adopt(self) -> None:
+    def _settle(self) -> None:
+        """The present solution is the one to fall back to."""
         copy_all(self.now, self.kept)
+        with uncached(self.resources):
+            sisr_kernel.settle(self.now, self.rules, self.graph.legs, self.capacity)
+
+    def _adopt(self) -> None:
+        self._settle()
         copy_all(self.now, self.shortest)
         self.real[:] = total_length(self.now, self.graph.legs)
         self.descent_left = self.DESCENT * len(self.served)
@@ -213,12 +246,15 @@ class RoutesEngine:
     def _local_search(self, looks: int) -> bool:
         """Go on with the descent of the present solution; True at its local optimum."""
         graph = self.graph
-        tour, done = routes_local.descend_routes(
-            write_tour(self.now), self.demand, self.capacity, graph.legs, graph.near, self.wide, self.extents,
-            self.polar, graph.symmetric, graph.epsilon, self.marks, looks,
-        )  # fmt: skip
-        read_tour(tour, self.demand, self.capacity, self.now)
-        copy_all(self.now, self.kept)
+        with uncached(self.resources):
+            size, done = routes_local.descend_routes(
+                write_tour(self.now), self.rules, graph.legs, graph.near, self.wide, self.extents, self.polar,
+                graph.turnable, graph.symmetric, graph.epsilon, self.marks, self.desk, looks,
+            )  # fmt: skip
+        read_tour(self.desk.seq[:size], self.now)
+        if self.split:
+            self.now.amount[:] = self.demand
+        self._settle()
         self.real[sisr_kernel.LENGTH] = total_length(self.now, graph.legs)
         if self.real[sisr_kernel.LENGTH] < self.real[sisr_kernel.BEST] - graph.epsilon:
             self.real[sisr_kernel.BEST] = self.real[sisr_kernel.LENGTH]
@@ -229,11 +265,12 @@ class RoutesEngine:
         graph = self.graph
         if self.exhausted:
             return
-        sisr_kernel.anneal(
-            self.now, self.kept, self.shortest, graph.legs, graph.back, graph.near, self.demand, self.capacity,
-            self.served, self.wide, self.split, graph.symmetric, graph.epsilon, temperature, self.out, self.keys,
-            self.scratch, self.dirty, self.is_dirty, self.real, self.random, iterations,
-        )  # fmt: skip
+        with uncached(self.resources):
+            sisr_kernel.anneal(
+                self.now, self.kept, self.shortest, self.rules, graph.legs, graph.back, graph.near, self.demand,
+                self.capacity, self.served, self.wide, self.split, graph.symmetric, graph.epsilon, temperature,
+                self.out, self.keys, self.scratch, self.dirty, self.is_dirty, self.real, self.random, iterations,
+            )  # fmt: skip
 
     def explore(self, cooled: float, work: int) -> None:
         mean = self.real[sisr_kernel.BEST] / max(1, len(self.served))
@@ -246,7 +283,7 @@ class RoutesEngine:
 
     def return_to_best(self) -> None:
         copy_all(self.shortest, self.now)
-        copy_all(self.shortest, self.kept)
+        self._settle()
         self.real[sisr_kernel.LENGTH] = self.real[sisr_kernel.BEST]
 
     def best(self) -> Tour:
@@ -258,28 +295,26 @@ class RoutesEngine:
 
 
 class SelectiveEngine:
-    """OP and PCTSP: ruin, refill, shorten and drop."""
+    """One route that may leave stops out: ruin, refill, shorten and drop."""
 
     slow = 0.0
     LONGEST, WIDE = 10, 12
-    LENGTH_PRICE = 0.1  # OP: driving the whole limit costs this many mean prizes
+    LENGTH_PRICE = 0.1  # prizes are all that counts: driving the whole limit costs this many mean prizes
 
-    def __init__(self, x: Any, seed: int, graph: Graph | None = None):
-        self.graph = graph_of(x, NEIGHBOURS_ROUTES) if graph is None else graph
-        nodes = len(self.graph.legs)
+    def __init__(self, resources: tuple[Any, ...], by_prize: bool, seed: int, graph: Graph):
+        self.graph = graph
+        nodes = len(graph.legs)
         self.exhausted = nodes < 3
-        prize = floats(x.prize[0])
+        given = {type(one): one for one in resources}
+        for kind in given.keys() - {Length, Prize, Penalty}:
+            raise InputError(f"the search that leaves stops out knows Length, Prize and Penalty, no {kind.__name__}")
+        prize, least = given.get(Prize, Prize(np.zeros(nodes)))
+        limit = given[Length].limit if Length in given else np.inf
+        penalty = given[Penalty].amount if Penalty in given else np.zeros(nodes)
         self.mean_prize = max(float(prize[1:].mean()), 1e-30)
-        if hasattr(x, "max_length"):
-            limit = float(x.max_length[0]) * (1 + EXACT)
-            price = self.LENGTH_PRICE * self.mean_prize / limit
-            self.rules = selective_kernel.Rules(prize, np.zeros(nodes), limit, 0.0, True, price)
-            self.hot, self.cold = 0.5, 0.1  # temperature in mean prizes
-        else:
-            penalty = floats(x.penalty[0])
-            least = float(x.min_prize[0]) * (1 - EXACT)
-            self.rules = selective_kernel.Rules(prize, penalty, np.inf, least, False, 0.0)
-            self.hot, self.cold = 0.5, 0.05  # temperature in mean legs
+        price = self.LENGTH_PRICE * self.mean_prize / limit if by_prize else 1.0
+        self.rules = selective_kernel.Rules(prize, penalty, limit, least, by_prize, price)
+        self.hot, self.cold = (0.5, 0.1) if by_prize else (0.5, 0.05)  # temperature in mean prizes, or mean legs
         self.wide, self.breadth = min(self.WIDE, nodes - 1), min(BREADTH, nodes - 1)
         self.route = selective_kernel.empty_route(nodes)
         self.random = random_state(seed)
@@ -296,8 +331,7 @@ class SelectiveEngine:
         route.size[selective_kernel.KEPT_SIZE] = len(visited) + 1
         route.real[selective_kernel.BEST] = np.inf
         selective_kernel.fall_back(route, self.rules, self.graph.legs)
-        enough = route.real[selective_kernel.PRIZE] >= self.rules.least * (1 - 1e-5)
-        if enough or len(visited) == len(route.pos) - 1:
+        if selective_kernel.pays(route, self.rules):
             selective_kernel.keep(route, self.rules, self.graph.epsilon)
         route.ring[:] = 0, len(visited) + 1
         route.queued[:] = False
@@ -311,7 +345,8 @@ class SelectiveEngine:
             self.route, self.rules, graph.legs, graph.back, graph.near, graph.after, self.wide, self.breadth,
             graph.symmetric, graph.epsilon, False, self.random, -(-ROUND * work // len(graph.legs)),
         )  # fmt: skip
-        selective_kernel.keep(self.route, self.rules, graph.epsilon)
+        if selective_kernel.pays(self.route, self.rules):
+            selective_kernel.keep(self.route, self.rules, graph.epsilon)
         return bool(done)
 
     def explore(self, cooled: float, work: int) -> None:
@@ -338,11 +373,21 @@ class SelectiveEngine:
         return np.append(np.roll(tour, -int(np.flatnonzero(tour == 0)[0]))[1:], 0)
 
 
-Make = Callable[[Any, int, Graph | None], Engine]
+def declared_resources(problem: Any, x: Any) -> tuple[Any, ...]:
+    """What the problem says that the search must know."""
+    return tuple(problem.resources(x)) if hasattr(problem, "resources") else ()
+
+
+def selective_engine(problem: Problem, x: Any, seed: int, graph: Graph | None) -> SelectiveEngine:
+    graph = graph_of(problem, x, NEIGHBOURS_ROUTES) if graph is None else graph
+    return SelectiveEngine(declared_resources(problem, x), problem.maximise, seed, graph)
+
+
+Make = Callable[[Problem, Any, int, Graph | None], Engine]
 
 ENGINES: dict[str, Make] = {  # by what a problem names as its `search`
     "tour": TourEngine,
-    "routes": lambda x, seed, graph: RoutesEngine(x, seed, False, graph),
-    "split routes": lambda x, seed, graph: RoutesEngine(x, seed, True, graph),
-    "selective": SelectiveEngine,
+    "routes": RoutesEngine,
+    "split routes": partial(RoutesEngine, split=True),
+    "selective": selective_engine,
 }

@@ -42,7 +42,7 @@ class GeneralEngine:
     def __init__(self, problem: Problem, x: Any, seed: int, graph: Graph | None = None):
         self.legs = distance_matrix(x)[0]
         self.problem, self.x = problem, x._replace(distances=self.legs[None])  # measured once, not at every step
-        self.graph = graph_of(x, NEIGHBOURS) if graph is None else graph
+        self.graph = graph_of(problem, x, NEIGHBOURS) if graph is None else graph
         nodes = len(self.graph.legs)
         self.first = int(problem.has_depot)
         self.exhausted = nodes - self.first < 2
@@ -210,7 +210,7 @@ def trimmed(tour: NDArray[np.int64]) -> NDArray[np.int64]:
 def load_general_kernels() -> None:
     """Compile what the engine needs, or load it from the cache on disk; it is the same for all problems."""
     legs = euclidean(np.arange(8.0).reshape(4, 2))
-    graph, present = graph_from(legs, 2, True), np.array([1, 2, 0, 3])
+    graph, present = graph_from(legs, 2), np.array([1, 2, 0, 3])
     orders, sizes, features = np.empty((2, 16), np.int64), np.empty(2, np.int64), np.empty((2, FEATURES))
     digests, scratch = np.empty(2, np.uint64), np.empty(16, np.int64)
     random = random_state(0)

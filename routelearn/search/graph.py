@@ -9,6 +9,8 @@ from numba import njit
 from numpy.typing import NDArray
 from torch import Tensor
 
+from routelearn.search.compiling import maker
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
@@ -23,10 +25,11 @@ class Graph(NamedTuple):
     near: Ints  # [N, K]: the K nearest other nodes, nearest first, by the sum of both directions
     after: Ints  # [N, K]: the K nearest to go to (the same as `near` where legs are symmetric)
     symmetric: bool
+    turnable: bool  # symmetric but for the depot, node 0
     epsilon: float  # gains below are rounding
 
 
-@njit(cache=True, nogil=True)
+@maker
 def nearest(lengths, count):
     """[N, count]: the nearest other nodes of each row, nearest first, ties by number."""
     nodes = lengths.shape[0]
@@ -49,7 +52,7 @@ def nearest(lengths, count):
     return chosen
 
 
-@njit(cache=True, nogil=True)
+@maker
 def euclidean(xy):
     """[N, N] from coordinates [N, 2]."""
     nodes = xy.shape[0]
@@ -66,21 +69,22 @@ def floats(values: Tensor) -> Floats:
     return np.array(values.detach().cpu().numpy(), dtype=np.float64, order="C")
 
 
-def graph_of(x: Any, neighbours: int) -> Graph:
-    """The graph of an instance with batch axis 1."""
-    if x.distances is None:
-        return graph_from(euclidean(floats(x.xy[0])), neighbours, True)
-    legs = floats(x.distances[0])
-    return graph_from(legs, neighbours, bool(np.array_equal(legs, legs.T)))
+def graph_of(problem: Any, x: Any, neighbours: int) -> Graph:
+    """The graph of an instance with batch axis 1, over the lengths that the problem's cost adds up."""
+    if x.distances is None and not hasattr(problem, "legs"):
+        return graph_from(euclidean(floats(x.xy[0])), neighbours)
+    return graph_from(floats(problem.legs(x)[0] if hasattr(problem, "legs") else x.distances[0]), neighbours)
 
 
-def graph_from(legs: Floats, neighbours: int, symmetric: bool) -> Graph:
+def graph_from(legs: Floats, neighbours: int) -> Graph:
     """The graph of legs [N, N]."""
+    symmetric = bool(np.array_equal(legs, legs.T))
+    turnable = symmetric or bool(np.array_equal(legs[1:, 1:], legs[1:, 1:].T))
     count = min(neighbours, len(legs) - 1)
     back = legs if symmetric else np.ascontiguousarray(legs.T)
     near = nearest(legs if symmetric else legs + back, count)
     after = near if symmetric else nearest(legs, count)
-    return Graph(legs, back, near, after, symmetric, EPSILON * max(float(legs.mean()), 1e-30))
+    return Graph(legs, back, near, after, symmetric, turnable, EPSILON * max(float(legs.mean()), 1e-30))
 
 
 def random_state(seed: int) -> NDArray[np.uint64]:

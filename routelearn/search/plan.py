@@ -8,11 +8,10 @@ from threading import Event
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
-from routelearn.problems.base import Problem
-from routelearn.problems.pctsp import Instance
+from routelearn.problems.base import EXACT, Problem
+from routelearn.problems.resources import Penalty, Prize, numbers
 from routelearn.search.engines import NEIGHBOURS_ROUTES, SelectiveEngine
 from routelearn.search.graph import euclidean, floats, graph_from
 
@@ -55,12 +54,10 @@ def plan(
         legs = np.ascontiguousarray(whole[np.ix_(nodes, nodes)], dtype=np.float64)
         legs[:, 0] = whole[nodes, 0]
     legs[0, 0] = 0.0
-    symmetric = bool(np.array_equal(legs, legs.T)) if x.distances is not None or start != 0 else True
-    prize, penalty = (column[0].double()[torch.from_numpy(nodes)] for column in (x.prize, x.penalty))
+    prize, penalty = numbers(x.prize)[nodes], numbers(x.penalty)[nodes]
     prize[0] = penalty[0] = 0
-    least = torch.tensor([max(required, 0.0)], dtype=torch.float64)
-    rest = Instance(x.xy[:, torch.from_numpy(nodes)], prize[None], penalty[None], least)
-    engine = SelectiveEngine(rest, seed, graph_from(legs, NEIGHBOURS_ROUTES, symmetric))
+    rules = Prize(prize, max(required, 0.0) * (1 - EXACT)), Penalty(penalty)
+    engine = SelectiveEngine(rules, False, seed, graph_from(legs, NEIGHBOURS_ROUTES))
     if len(ahead) > 0:
         engine.load(np.searchsorted(open_nodes, ahead) + 1)
         engine.descend(0)

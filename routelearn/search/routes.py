@@ -1,4 +1,4 @@
-"""Vehicle routes as linked lists in arrays: remove, insert, copy the routes that changed (CVRP and SDVRP).
+"""Vehicle routes as linked lists in arrays: remove, insert, copy the routes that changed.
 
 A split delivery in the tours of `sdvrp` leaves a customer half served only where the vehicle ran empty, so at the
 end of a route. Here such a visit is the route's *tail*: `end[r]` is its customer and the route is full; the visit
@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from routelearn.search.compiling import kernel, maker
 from routelearn.search.graph import Ints
 
 
@@ -23,25 +23,24 @@ class Routes(NamedTuple):
     pred: Ints  # [N]
     succ: Ints  # [N]
     route: Ints  # [N]: -1 while a customer is out
-    amount: NDArray[np.int64]  # [N]: delivered at the node itself
-    tails: Ints  # [N]: how many tails the customer has
+    amount: NDArray[np.float64]  # [N]: delivered at the node itself, where deliveries are split
+    tails: Ints  # [N]: how many tails the customer has; [0] where no delivery is split, and amount likewise
     first: Ints  # [R]
     last: Ints  # [R]
     visits: Ints  # [R]: nodes, the tail not counted
-    load: NDArray[np.int64]  # [R]
     end: Ints  # [R]: customer of the tail, 0 = none
 
 
-def empty_routes(nodes: int) -> Routes:
+def empty_routes(nodes: int, split: bool = False) -> Routes:
     """No customer served yet; as many places for routes as there are nodes."""
-    whole, flat = np.int32, np.zeros
+    whole, flat, parted = np.int32, np.zeros, nodes if split else 0
     return Routes(
-        flat(nodes, whole), flat(nodes, whole), np.full(nodes, -1, whole), flat(nodes, np.int64), flat(nodes, whole),
-        flat(nodes, whole), flat(nodes, whole), flat(nodes, whole), flat(nodes, np.int64), flat(nodes, whole),
+        flat(nodes, whole), flat(nodes, whole), np.full(nodes, -1, whole), flat(parted), flat(parted, whole),
+        flat(nodes, whole), flat(nodes, whole), flat(nodes, whole), flat(nodes, whole),
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def unlink(routes, c, legs):
     """Take node c out of its route; the change of length."""
     r, p, s = routes.route[c], routes.pred[c], routes.succ[c]
@@ -55,12 +54,11 @@ def unlink(routes, c, legs):
     else:
         routes.last[r] = p
     routes.visits[r] -= 1
-    routes.load[r] -= routes.amount[c]
     routes.route[c] = -1
     return legs[p, onward] - legs[p, c] - legs[c, onward]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def link(routes, c, r, p, legs):
     """Put node c into route r after p (0 = first); the change of length."""
     s = routes.succ[p] if p != 0 else routes.first[r]
@@ -77,11 +75,10 @@ def link(routes, c, r, p, legs):
         routes.last[r] = c
     routes.route[c] = r
     routes.visits[r] += 1
-    routes.load[r] += routes.amount[c]
     return legs[p, c] + legs[c, onward] - legs[p, onward]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def turn_round(routes, r):
     """Drive route r, which has no tail, the other way (symmetric legs only)."""
     c = routes.first[r]
@@ -92,32 +89,33 @@ def turn_round(routes, r):
         c = onward
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def copy_route(source, target, r):
     """Make route r of `target` equal to that of `source`."""
+    split = source.tails.shape[0] > 0
     target.first[r] = source.first[r]
     target.last[r] = source.last[r]
     target.visits[r] = source.visits[r]
-    target.load[r] = source.load[r]
     target.end[r] = source.end[r]
     c = source.first[r]
     while c != 0:
         target.pred[c] = source.pred[c]
         target.succ[c] = source.succ[c]
         target.route[c] = r
-        target.amount[c] = source.amount[c]
-        target.tails[c] = source.tails[c]
+        if split:
+            target.amount[c] = source.amount[c]
+            target.tails[c] = source.tails[c]
         c = source.succ[c]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def copy_all(source, target):
     for r in range(source.visits.shape[0]):
         if source.visits[r] > 0 or target.visits[r] > 0:
             copy_route(source, target, r)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def total_length(routes, legs):
     total = 0.0
     for r in range(routes.visits.shape[0]):
@@ -134,7 +132,7 @@ def total_length(routes, legs):
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def clear(routes):
     """No customer served."""
     routes.pred[:] = 0
@@ -145,16 +143,41 @@ def clear(routes):
     routes.first[:] = 0
     routes.last[:] = 0
     routes.visits[:] = 0
-    routes.load[:] = 0
     routes.end[:] = 0
 
 
-@njit(cache=True, nogil=True)
-def read_tour(tour, demand, capacity, routes):
-    """Read a tour into `routes`; False if it needs what they cannot hold (a route that is only a tail).
+@kernel
+def append(routes, c, r):
+    """Put node c at the end of route r."""
+    p = routes.last[r]
+    routes.pred[c] = p
+    routes.succ[c] = 0
+    routes.route[c] = r
+    if p != 0:
+        routes.succ[p] = c
+    else:
+        routes.first[r] = c
+    routes.last[r] = c
+    routes.visits[r] += 1
 
-    The visits deliver as `sdvrp` says; for a feasible CVRP tour this is the whole demand each.
-    """
+
+@kernel
+def read_tour(tour, routes):
+    """Read a tour that visits every customer once into `routes`."""
+    clear(routes)
+    r = 0
+    for c in tour:
+        if c != 0:
+            append(routes, c, r)
+        elif routes.visits[r] > 0:
+            r += 1
+            if r == routes.visits.shape[0]:
+                break
+
+
+@maker
+def read_split_tour(tour, demand, capacity, routes):
+    """Read a tour of `sdvrp`; False if it needs what the routes cannot hold (a route that is only a tail)."""
     clear(routes)
     owed = demand.copy()
     r, room = 0, capacity
@@ -176,26 +199,16 @@ def read_tour(tour, demand, capacity, routes):
             return False
         owed[c] -= delivered
         room -= delivered
-        routes.load[r] += delivered
         if owed[c] > 0:
             routes.end[r] = c
             routes.tails[c] += 1
-            continue
-        p = routes.last[r]
-        routes.amount[c] = delivered
-        routes.pred[c] = p
-        routes.succ[c] = 0
-        routes.route[c] = r
-        if p != 0:
-            routes.succ[p] = c
         else:
-            routes.first[r] = c
-        routes.last[r] = c
-        routes.visits[r] += 1
+            routes.amount[c] = delivered
+            append(routes, c, r)
     return owed.sum() == 0
 
 
-@njit(cache=True, nogil=True)
+@maker
 def write_tour(routes):
     """[T]: a route with a tail comes before the route that completes its customer; 0 after every route."""
     places = routes.visits.shape[0]

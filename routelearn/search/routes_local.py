@@ -3,7 +3,8 @@
 All routes lie in one array, with 0 before, between and after them; a move makes customer u a neighbour of one of
 its near customers v: relocate a stretch of one to three customers (either way round), exchange two customers,
 reverse (2-opt within a route, 2-opt* turned round between two), exchange two route ends (2-opt*). Where legs are
-asymmetric nothing is turned round. Once none of these improves, SWAP* looks at pairs of routes.
+asymmetric nothing is turned round. Once none of these improves, SWAP* looks at pairs of routes. What a move would gain
+is counted first; whether the changed routes keep the rules is asked only of those that gain.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from routelearn.search.compiling import kernel
+from routelearn.search.rules import fits_pieces, fits_turned, free_of_order, has_room, needs, survey
 from routelearn.search.swap_star import PLACES, best_swap, extent, make_swap, overlap, shifted
 
 RELOCATE, RELOCATE_TURNED, EXCHANGE, REVERSE, TAILS = 1, 2, 3, 4, 5
@@ -30,32 +32,59 @@ class Marks(NamedTuple):
     clock: NDArray[np.int64]  # [1]
 
 
+class Desk(NamedTuple):
+    """Room to work in, for N customers in as many routes at most."""
+
+    seq: NDArray[np.int64]  # [2 N + 2]: all routes, with 0 before, between and after them
+    pos: NDArray[np.int64]  # [N]: places of the customers
+    route: NDArray[np.int64]  # [2 N + 2]: the route at each place
+    ends: NDArray[np.int64]  # [8]: customers at the ends of what a move changed
+    starts: NDArray[np.int64]  # [N]: the place before each route, for SWAP*
+    lowest: NDArray[np.int64]  # [N]: the lowest customer of each route
+    count: NDArray[np.int64]  # [N]: customers of each route
+    boxes: NDArray[np.float64]  # [N, 4]: extents of the routes
+    cost: NDArray[np.float64]  # [N, PLACES]: detours to a customer's cheapest places in another route
+    place: NDArray[np.int64]  # [N, PLACES]
+
+
+def new_desk(nodes: int) -> Desk:
+    whole, places = np.int64, 2 * nodes + 2
+    return Desk(
+        np.zeros(places, whole), np.zeros(nodes, whole), np.zeros(places, whole), np.zeros(8, whole),
+        np.zeros(nodes, whole), np.zeros(nodes, whole), np.zeros(nodes, whole), np.zeros((nodes, 4)),
+        np.zeros((nodes, PLACES)), np.zeros((nodes, PLACES), whole),
+    )  # fmt: skip
+
+
 def fresh_marks(nodes: int) -> Marks:
     """Nothing looked at yet."""
     whole = np.int64
     return Marks(np.zeros(nodes, np.bool_), np.zeros(nodes, whole), np.full(nodes, -1, whole), np.zeros(1, whole))
 
 
-@njit(cache=True, nogil=True)
-def survey(seq, size, demand, pos, route, head, load):
-    """Places of the customers, route and load so far at each place, load of each route."""
-    r = 0
-    carried = 0
+@kernel
+def look_over(seq, size, pos, route):
+    """Places of the customers, and the route at each place."""
+    r = -1
     for i in range(size):
-        c = seq[i]
-        if c == 0:
-            if i > 0:
-                load[r] = carried
-                r += 1
-            carried = 0
+        if seq[i] == 0:
+            r += 1
         else:
-            carried += demand[c]
-            pos[c] = i
+            pos[seq[i]] = i
         route[i] = r
-        head[i] = carried
 
 
-@njit(cache=True, nogil=True)
+@kernel
+def survey_all(seq, size, rules, legs):
+    """Labels of all routes."""
+    r = 0
+    for i in range(size - 1):
+        if seq[i] == 0:
+            survey(rules, seq, legs, i, r)
+            r += 1
+
+
+@kernel
 def turn(seq, i, j):
     while i < j:
         seq[i], seq[j] = seq[j], seq[i]
@@ -63,7 +92,7 @@ def turn(seq, i, j):
         j -= 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def swap_blocks(seq, i, j, k):
     """[i..j-1][j..k-1] becomes [j..k-1][i..j-1]."""
     turn(seq, i, k - 1)
@@ -71,7 +100,7 @@ def swap_blocks(seq, i, j, k):
     turn(seq, i + k - j, k - 1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def make(seq, kind, i, j, k):
     """Change the array: RELOCATE i..j behind place k, EXCHANGE i and j, REVERSE i..j, TAILS behind i and behind j."""
     if kind == EXCHANGE:
@@ -100,24 +129,74 @@ def make(seq, kind, i, j, k):
             swap_blocks(seq, k + 1, i, j + 1)
 
 
-@njit(cache=True, nogil=True)
-def best_move(u, seq, pos, route, head, load, demand, capacity, legs, near, wide, symmetric, epsilon):
-    """The best move that makes u a neighbour of a near customer, as `make` takes it: (kind, i, j, k); kind 0 = none."""
+@kernel
+def fits_relocated(rules, seq, legs, low, high, turned, k, same):
+    """Whether places low to high may be visited behind place k, of the same route or of another."""
+    if not same:
+        return fits_pieces(rules, seq, legs, k, low, high, turned, 1, 0, False, 1, 0, k + 1)
+    if free_of_order(rules, 0):
+        return True
+    if k > high:
+        return fits_pieces(rules, seq, legs, low - 1, high + 1, k, False, low, high, turned, 1, 0, k + 1)
+    return fits_pieces(rules, seq, legs, k, low, high, turned, k + 1, low - 1, False, 1, 0, high + 1)
+
+
+@kernel
+def fits_exchanged(rules, seq, legs, i, k, same):
+    """Whether the stops at places i and k may change places."""
+    if not same:
+        return fits_pieces(rules, seq, legs, i - 1, k, k, False, 1, 0, False, 1, 0, i + 1) and fits_pieces(
+            rules, seq, legs, k - 1, i, i, False, 1, 0, False, 1, 0, k + 1
+        )
+    if free_of_order(rules, 0):
+        return True
+    low, high = min(i, k), max(i, k)
+    return fits_pieces(rules, seq, legs, low - 1, high, high, False, low + 1, high - 1, False, low, low, high + 1)
+
+
+@kernel
+def fits_reversed(rules, seq, legs, low, high, i, j, same):
+    """Whether places low to high may be turned round: within a route, or from behind i of one up to j of another."""
+    if not same:
+        return fits_turned(rules, seq, i, j)
+    return free_of_order(rules, 0) or fits_pieces(
+        rules, seq, legs, low - 1, low, high, True, 1, 0, False, 1, 0, high + 1
+    )
+
+
+@kernel
+def fits_crossed(rules, seq, legs, i, j):
+    """Whether the routes may change ends, behind places i and j."""
+    return fits_pieces(rules, seq, legs, i, 1, 0, False, 1, 0, False, 1, 0, j + 1) and fits_pieces(
+        rules, seq, legs, j, 1, 0, False, 1, 0, False, 1, 0, i + 1
+    )
+
+
+@kernel
+def best_move(u, seq, pos, route, rules, legs, near, wide, turnable, symmetric, epsilon):
+    """The best move that makes u a neighbour of a near customer, as `make` takes it: (kind, i, j, k); kind 0 = none.
+
+    `turnable`: legs between customers are as long both ways; `symmetric`: those of the depot as well.
+    """
     best = epsilon
     kind, mi, mj, mk = 0, 0, 0, 0
     i = pos[u]
     ru = route[i]
     pu, su = seq[i - 1], seq[i + 1]
+    need = needs(rules, u)
     for n in range(wide):
         v = near[u, n]
         if v == 0:
             continue
         j = pos[v]
-        rv = route[j]
+        same = route[j] == ru
         pv, sv = seq[j - 1], seq[j + 1]
         uv, vu = legs[u, v], legs[v, u]
         # Relocate a stretch that starts (step 1) or ends (step -1) at u.
+        room = same or has_room(rules, need, route[j])
         for step in (1, -1):
+            if not room:
+                break
             last = i
             for length in range(1, LONGEST + 1):
                 if length > 1:
@@ -127,8 +206,6 @@ def best_move(u, seq, pos, route, head, load, demand, capacity, legs, near, wide
                 elif step < 0:
                     continue  # a single customer was tried with step 1
                 low, high = min(i, last), max(i, last)
-                if rv != ru and load[rv] + head[high] - head[low] + demand[seq[low]] > capacity:
-                    break
                 p, s, first, e = seq[low - 1], seq[high + 1], seq[low], seq[high]
                 freed = legs[p, first] + legs[e, s] - legs[p, s]
                 if freed <= epsilon:
@@ -137,13 +214,21 @@ def best_move(u, seq, pos, route, head, load, demand, capacity, legs, near, wide
                 if j != low - 1:  # behind v
                     turned = step < 0
                     gain = freed - vu - legs[far, sv] + legs[v, sv]
-                    if gain > best and (symmetric or not turned):
+                    if (
+                        gain > best
+                        and (turnable or not turned)
+                        and fits_relocated(rules, seq, legs, low, high, turned, j, same)
+                    ):
                         best = gain
                         kind, mi, mj, mk = (RELOCATE_TURNED if turned else RELOCATE), low, high, j
                 if j != high + 1:  # before v
                     turned = step > 0 and length > 1
                     gain = freed - legs[pv, far] - uv + legs[pv, v]
-                    if gain > best and (symmetric or not turned):
+                    if (
+                        gain > best
+                        and (turnable or not turned)
+                        and fits_relocated(rules, seq, legs, low, high, turned, j - 1, same)
+                    ):
                         best = gain
                         kind, mi, mj, mk = (RELOCATE_TURNED if turned else RELOCATE), low, high, j - 1
         # Exchange u with a neighbour of v.
@@ -152,55 +237,41 @@ def best_move(u, seq, pos, route, head, load, demand, capacity, legs, near, wide
             w = seq[k]
             if w == 0 or abs(k - i) < 2:
                 continue
-            if rv != ru:
-                more = demand[u] - demand[w]
-                if load[rv] + more > capacity or load[ru] - more > capacity:
-                    continue
             pw, sw = seq[k - 1], seq[k + 1]
             gain = (
                 legs[pu, u] + legs[u, su] + legs[pw, w] + legs[w, sw]
                 - legs[pu, w] - legs[w, su] - legs[pw, u] - legs[u, sw]
             )  # fmt: skip
-            if gain > best:
+            if gain > best and fits_exchanged(rules, seq, legs, i, k, same):
                 best = gain
                 kind, mi, mj, mk = EXCHANGE, i, k, 0
         # Reverse what lies between: 2-opt, or 2-opt* with both heads (or both tails) in one route.
-        if symmetric:
+        if symmetric or (same and turnable):
             low, high = min(i, j), max(i, j)
-            gain = legs[u, su] + legs[v, sv] - uv - legs[su, sv]
-            if gain > best:
-                heads = head[i] + head[j]
-                if ru == rv or (heads <= capacity and load[ru] + load[rv] - heads <= capacity):
-                    best = gain
-                    kind, mi, mj, mk = REVERSE, low + 1, high, 0
-            gain = legs[pu, u] + legs[pv, v] - uv - legs[pu, pv]
-            if gain > best:
-                heads = head[i - 1] + head[j - 1]
-                if ru == rv or (heads <= capacity and load[ru] + load[rv] - heads <= capacity):
-                    best = gain
-                    kind, mi, mj, mk = REVERSE, low, high - 1, 0
+            p, a, b, s = seq[low], seq[low + 1], seq[high], seq[high + 1]
+            gain = legs[p, a] + legs[b, s] - legs[p, b] - legs[a, s]
+            if gain > best and fits_reversed(rules, seq, legs, low + 1, high, i, j, same):
+                best = gain
+                kind, mi, mj, mk = REVERSE, low + 1, high, 0
+            p, a, b, s = seq[low - 1], seq[low], seq[high - 1], seq[high]
+            gain = legs[p, a] + legs[b, s] - legs[p, b] - legs[a, s]
+            if gain > best and fits_reversed(rules, seq, legs, low, high - 1, i - 1, j - 1, same):
+                best = gain
+                kind, mi, mj, mk = REVERSE, low, high - 1, 0
         # Exchange the route ends so that v follows u, or u follows v.
-        if ru != rv:
+        if not same:
             gain = legs[u, su] + legs[pv, v] - uv - legs[pv, su]
-            if (
-                gain > best
-                and head[i] + load[rv] - head[j - 1] <= capacity
-                and head[j - 1] + load[ru] - head[i] <= capacity
-            ):
+            if gain > best and fits_crossed(rules, seq, legs, i, j - 1):
                 best = gain
                 kind, mi, mj, mk = TAILS, i, j - 1, 0
             gain = legs[pu, u] + legs[v, sv] - vu - legs[pu, sv]
-            if (
-                gain > best
-                and head[j] + load[ru] - head[i - 1] <= capacity
-                and head[i - 1] + load[rv] - head[j] <= capacity
-            ):
+            if gain > best and fits_crossed(rules, seq, legs, i - 1, j):
                 best = gain
                 kind, mi, mj, mk = TAILS, i - 1, j, 0
     return kind, mi, mj, mk
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def note_moved(start, seq, marks):
     """The route behind place `start` has changed."""
     i = start + 1
@@ -209,25 +280,22 @@ def note_moved(start, seq, marks):
         i += 1
 
 
-@njit(cache=True, nogil=True)
-def swap_pass(seq, size, demand, capacity, legs, extents, polar, epsilon, marks, looks):
+@kernel
+def swap_pass(desk, size, rules, legs, extents, polar, epsilon, marks, looks):
     """The best SWAP* move of every pair of routes that has one: (moves made, looks left).
 
     A pair is the business of the route with the lowest customer, and tried again only after one of the two has changed
     (whatever their order in the array, which a reversal may change). Without a move and with looks left there is none.
     """
-    nodes = demand.shape[0]
-    starts, lowest = np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
-    count, load = np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
-    boxes, cost, place = np.empty((nodes, 4)), np.empty((nodes, PLACES)), np.empty((nodes, PLACES), np.int64)
+    seq, starts, lowest, count, boxes = desk.seq, desk.starts, desk.lowest, desk.count, desk.boxes
     routes, made = 0, 0
+    count[:] = 0
     for i in range(size - 1):
         if seq[i] == 0 and seq[i + 1] != 0:
             starts[routes] = i
             routes += 1
         elif seq[i] != 0:
             count[routes - 1] += 1
-            load[routes - 1] += demand[seq[i]]
     for r in range(routes):
         lowest[r] = extent(seq, starts[r], extents, polar, boxes[r])
     for a in range(routes):
@@ -241,23 +309,18 @@ def swap_pass(seq, size, demand, capacity, legs, extents, polar, epsilon, marks,
             if count[a] == 0 or not overlap(boxes[a], boxes[b], polar):
                 continue
             looks -= 1 + count[a] * count[b] // PAIRS_A_LOOK
-            gain, i, to_b, j, to_a = best_swap(
-                seq, starts[a], starts[b], load[a], load[b], demand, capacity, legs, epsilon, cost, place
-            )
+            gain, i, to_b, j, to_a = best_swap(seq, starts[a], starts[b], rules, legs, epsilon, desk.cost, desk.place)
             if gain == 0.0:
                 continue
             made += 1
             for end in (i, to_b, j, to_a):
                 marks.quiet[seq[end]] = marks.quiet[seq[end + 1]] = marks.quiet[seq[max(end - 1, 0)]] = False
-            change = -demand[seq[i]] + (demand[seq[j]] if j > 0 else 0)
             from_a = starts[a] < i <= starts[a] + count[a]
             for r in range(routes):
                 starts[r] = shifted(starts[r], i, to_b)
                 if j > 0:
                     starts[r] = shifted(starts[r], shifted(j, i, to_b), shifted(to_a, i, to_b))
             make_swap(seq, i, to_b, j, to_a)
-            load[a] += change if from_a else -change
-            load[b] -= change if from_a else -change
             if j == 0:
                 count[a] += -1 if from_a else 1
                 count[b] -= -1 if from_a else 1
@@ -269,15 +332,19 @@ def swap_pass(seq, size, demand, capacity, legs, extents, polar, epsilon, marks,
     return made, looks
 
 
-@njit(cache=True, nogil=True)
-def descend_routes(tour, demand, capacity, legs, near, wide, extents, polar, symmetric, epsilon, marks, looks):
+@kernel
+def descend_routes(
+    tour, rules, legs, near, wide, extents, polar, turnable, symmetric, epsilon, marks, desk, looks
+):  # fmt: skip
     """Best moves, customer by customer, then SWAP*, until none improves or `looks` customers were looked at.
 
-    Gives (tour, whether the local optimum was reached); the tour has 0 after every route. `marks` remember what was
-    looked at, so that the next call goes on. `extents` [N, 2]: angles around the depot if `polar`, else places.
+    Gives (number of places of `desk.seq` that hold the routes, whether the local optimum is reached). `marks` remember
+    what was looked at, so that the next call goes on. `extents` [N, 2]: angles around the depot if `polar`, or places.
     """
-    nodes = demand.shape[0]
-    seq = np.zeros(tour.shape[0] + 2, np.int64)
+    nodes = legs.shape[0]
+    seq, pos, route, ends = desk.seq, desk.pos, desk.route, desk.ends
+    seq[:] = 0
+    pos[:] = 0
     size = 1
     for c in tour:
         if c != 0 or seq[size - 1] != 0:
@@ -285,10 +352,8 @@ def descend_routes(tour, demand, capacity, legs, near, wide, extents, polar, sym
             size += 1
     if seq[size - 1] != 0:
         size += 1
-    pos = np.zeros(nodes, np.int64)
-    route, head, load = np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.int64)
-    survey(seq, size, demand, pos, route, head, load)
-    ends = np.zeros(8, np.int64)
+    look_over(seq, size, pos, route)
+    survey_all(seq, size, rules, legs)
     while looks > 0:
         found = False
         for u in range(1, nodes):
@@ -296,18 +361,20 @@ def descend_routes(tour, demand, capacity, legs, near, wide, extents, polar, sym
                 continue
             looks -= 1
             if looks < 0:
-                return seq[1:size], False
-            kind, i, j, k = best_move(
-                u, seq, pos, route, head, load, demand, capacity, legs, near, wide, symmetric, epsilon
-            )
+                return size, False
+            kind, i, j, k = best_move(u, seq, pos, route, rules, legs, near, wide, turnable, symmetric, epsilon)
             marks.quiet[u] = kind == 0
             if kind == 0:
                 continue
             found = True
             for n, at in enumerate((i - 1, i, i + 1, j - 1, j, j + 1, k, k + 1)):
                 ends[n] = seq[at] if 0 <= at < size else 0
-            make(seq, kind, i, j, k)
-            survey(seq, size, demand, pos, route, head, load)
+            if kind == REVERSE and route[i - 1] != route[j + 1]:  # the routes between are turned as well
+                make(seq, kind, i, j, k)
+                survey_all(seq, size, rules, legs)
+            else:
+                make(seq, kind, i, j, k)
+            look_over(seq, size, pos, route)
             marks.clock[0] += 1
             for c in ends:
                 marks.quiet[c] = False
@@ -316,11 +383,11 @@ def descend_routes(tour, demand, capacity, legs, near, wide, extents, polar, sym
                     while seq[start] != 0:
                         start -= 1
                     note_moved(start, seq, marks)
+                    survey(rules, seq, legs, start, route[start])
         if not found:
-            made, looks = swap_pass(
-                seq, size, demand, capacity, legs, extents, polar, epsilon, marks, looks
-            )  # fmt: skip
+            made, looks = swap_pass(desk, size, rules, legs, extents, polar, epsilon, marks, looks)
             if made == 0:
-                return seq[1:size], looks > 0
-            survey(seq, size, demand, pos, route, head, load)
-    return seq[1:size], False
+                return size, looks > 0
+            look_over(seq, size, pos, route)
+            survey_all(seq, size, rules, legs)
+    return size, False

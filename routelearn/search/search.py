@@ -34,7 +34,7 @@ def engine_for(problem: Problem, x: Any, seed: int, graph: Graph | None = None) 
         return GeneralEngine(problem, x, seed, graph)
     if declared not in ENGINES:
         raise InputError(f"{problem.name}: there is no search {declared!r}; there are {', '.join(ENGINES)}")
-    return ENGINES[declared](x, seed, graph)
+    return ENGINES[declared](problem, x, seed, graph)
 
 
 class Search:

@@ -7,12 +7,12 @@ every leg in it, so its new length is added up leg by leg, and only short stretc
 
 from __future__ import annotations
 
-from numba import njit
+from routelearn.search.compiling import kernel
 
 LONGEST_TURN = 100  # positions
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def turn(tour, pos, size, start, length):
     """Reverse exactly the cyclic stretch of `length` positions from `start`."""
     i, j = start, start + length - 1
@@ -32,7 +32,7 @@ def turn(tour, pos, size, start, length):
             j = size - 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def exchange(tour, pos, size, start, first, second):
     """The stretches of `first` and `second` positions from `start` on change places, directions kept."""
     turn(tour, pos, size, start, first + second)
@@ -43,7 +43,7 @@ def exchange(tour, pos, size, start, first, second):
     turn(tour, pos, size, middle, first)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def log_exchange(tour, pos, size, start, first, second, journal, count):
     exchange(tour, pos, size, start, first, second)
     if count < journal.shape[0]:
@@ -53,7 +53,7 @@ def log_exchange(tour, pos, size, start, first, second, journal, count):
     return count + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def log_turn(tour, pos, size, start, length, journal, count):
     turn(tour, pos, size, start, length)
     if count < journal.shape[0]:
@@ -63,7 +63,7 @@ def log_turn(tour, pos, size, start, length, journal, count):
     return count + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def undo_directed(tour, pos, size, journal, count):
     """Take back the first `count` moves of the journal, last first."""
     for k in range(count - 1, -1, -1):
@@ -73,7 +73,7 @@ def undo_directed(tour, pos, size, journal, count):
             exchange(tour, pos, size, journal[k, 0], journal[k, 2], journal[k, 1])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def longer_turned(tour, size, start, length, legs):
     """How much longer the legs inside the stretch are the other way round."""
     more = 0.0
@@ -86,7 +86,7 @@ def longer_turned(tour, size, start, length, legs):
     return more
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def improve_node_directed(node, tour, pos, size, legs, after, breadth, epsilon, journal, count, touched):
     """As `three_opt.improve_node`, for moves that remove the leg out of the node or the leg into it."""
     for side in range(2):

@@ -1,8 +1,9 @@
-"""One route that need not visit every node (OP, PCTSP): ruin a stretch, refill it, shorten, drop, anneal.
+"""One route that need not visit every node: ruin a stretch, refill it, shorten, drop, anneal.
 
-The route is a cyclic array with the depot somewhere in it; `pos[node]` is -1 off the route. For the OP the cost is
-minus the prize, with a small price on length, since a shorter route leaves room; for the PCTSP it is length plus
-the penalties of nodes left out. Off the route each node keeps its cheapest place beside one of its neighbours.
+The route is a cyclic array with the depot somewhere in it; `pos[node]` is -1 off the route. Where the prize is
+maximised (OP) the cost is minus the prize, with a small price on length, since a shorter route leaves room; else
+(PCTSP) it is length plus the penalties of nodes left out. Both may have a longest route and a least prize. Off the
+route each node keeps its cheapest place beside one of its neighbours.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from routelearn.search.compiling import kernel
 from routelearn.search.graph import Floats, Ints, below, draw
 from routelearn.search.three_opt import descend, push
 
@@ -26,11 +27,11 @@ class Rules(NamedTuple):
     """What one instance asks for, as numbers that the kernel reads."""
 
     prize: Floats  # [N]
-    penalty: Floats  # [N], 0 for the OP
-    limit: float  # longest route; infinite for the PCTSP
-    least: float  # prize to collect; 0 for the OP
-    by_prize: bool  # OP: the prize is maximised; else length + penalties is minimised
-    length_price: float  # OP: cost of a unit of length, small
+    penalty: Floats  # [N]
+    limit: float  # longest route
+    least: float  # prize to collect
+    by_prize: bool  # the prize is maximised; else length + penalties is minimised
+    length_price: float  # cost of a unit of length; small where the prize is maximised
 
 
 class Route(NamedTuple):
@@ -65,12 +66,12 @@ def empty_route(nodes: int) -> Route:
     return route
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def look_again(route, node):
     route.ring[1] = push(node, route.queue, route.queued, route.ring[0], route.ring[1])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def insert(route, u, p, rules, legs):
     """Put u after p."""
     tour, pos, size = route.tour, route.pos, route.size[SIZE]
@@ -91,7 +92,7 @@ def insert(route, u, p, rules, legs):
     look_again(route, s)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def remove(route, at, length, rules, legs):
     """Take out the cyclic stretch of `length` positions from `at`; the depot must not be in it."""
     tour, pos, size = route.tour, route.pos, route.size[SIZE]
@@ -118,7 +119,7 @@ def remove(route, at, length, rules, legs):
     look_again(route, s)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_place(route, u, legs, back, near, wide):
     """The cheapest place for u beside its neighbours on the route, or beside the depot."""
     tour, pos, size = route.tour, route.pos, route.size[SIZE]
@@ -144,7 +145,7 @@ def find_place(route, u, legs, back, near, wide):
     route.place[u] = place
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_places(route, legs, back, near, wide):
     """Fill `off`, `detour` and `place`; the number of nodes off the route."""
     count = 0
@@ -156,13 +157,13 @@ def find_places(route, legs, back, near, wide):
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def score(route, u, rules, power, short):
     """How much node u is wanted next; minus infinity = not at all."""
     detour = max(route.detour[u], 1e-12)
+    if route.real[LENGTH] + detour > rules.limit:
+        return -np.inf
     if rules.by_prize:
-        if route.real[LENGTH] + detour > rules.limit:
-            return -np.inf
         if power == 0:
             return rules.prize[u] / np.sqrt(detour)
         if power == 1:
@@ -177,7 +178,7 @@ def score(route, u, rules, power, short):
     return gain if power == 0 else gain / detour
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill(route, rules, legs, back, near, wide, blink, state):
     """Insert what is wanted, the most wanted first; the number inserted."""
     count = find_places(route, legs, back, near, wide)
@@ -192,10 +193,13 @@ def fill(route, rules, legs, back, near, wide, blink, state):
             if value > wanted and not (blink and draw(state) < BLINK):
                 wanted = value
                 chosen = i
+        if chosen < 0 and short:  # every candidate blinked, or none has room, and prize is still owed
+            for i in range(count):
+                if score(route, route.off[i], rules, power, short) > -np.inf:
+                    chosen = i
+                    break
         if chosen < 0:
-            if not short:
-                break
-            chosen = 0  # every candidate blinked, and prize is still owed
+            break
         u = route.off[chosen]
         count -= 1
         route.off[chosen] = route.off[count]
@@ -221,7 +225,7 @@ def fill(route, rules, legs, back, near, wide, blink, state):
     return inserted
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def drop(route, rules, legs):
     """PCTSP: take out nodes that cost more length than penalty, the worst first, while enough prize is left."""
     while route.size[SIZE] > 1:
@@ -243,7 +247,7 @@ def drop(route, rules, legs):
         remove(route, chosen, 1, rules, legs)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def exchange_best(route, rules, legs, back, near, wide, epsilon):
     """Replace one node of the route by a node near it that is worth more; whether one was found."""
     find_places(route, legs, back, near, wide)
@@ -267,11 +271,13 @@ def exchange_best(route, rules, legs, back, near, wide, epsilon):
                 detour, before = route.detour[u], route.place[u]
             if rules.by_prize:
                 gain = rules.prize[u] - rules.prize[v]
-                allowed = route.real[LENGTH] - freed + detour <= rules.limit
             else:
                 gain = freed - detour + rules.penalty[u] - rules.penalty[v]
-                allowed = route.real[PRIZE] - rules.prize[v] + rules.prize[u] >= rules.least
-            if gain > most and allowed:
+            if (
+                gain > most
+                and route.real[LENGTH] - freed + detour <= rules.limit
+                and route.real[PRIZE] - rules.prize[v] + rules.prize[u] >= rules.least
+            ):
                 most = gain
                 at, new, place = i, u, before
     if at < 0:
@@ -281,7 +287,7 @@ def exchange_best(route, rules, legs, back, near, wide, epsilon):
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def shorten(route, legs, after, breadth, symmetric, epsilon):
     """3-opt around the nodes that changed; the length gained."""
     gain, _, _ = descend(
@@ -292,7 +298,7 @@ def shorten(route, legs, after, breadth, symmetric, epsilon):
     return gain
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def settle(route, rules, legs, back, near, after, wide, breadth, symmetric, epsilon, blink, state, rounds):
     """Insert, shorten and drop until nothing changes; without blinks, exchange as well.
 
@@ -312,7 +318,7 @@ def settle(route, rules, legs, back, near, after, wide, breadth, symmetric, epsi
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def ruin(route, rules, legs, near, longest, state):
     """Take out one to three stretches that lie near each other."""
     size = route.size[SIZE]
@@ -339,7 +345,7 @@ def ruin(route, rules, legs, near, longest, state):
             break
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def force(route, rules, legs, back, near, wide, state):
     """Insert a random node off the route at its cheapest place, if it fits, whatever it is worth."""
     u = 1 + below(state, legs.shape[0] - 1)
@@ -350,7 +356,7 @@ def force(route, rules, legs, back, near, wide, state):
         insert(route, u, route.place[u], rules, legs)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def price(route, rules):
     """The cost that is annealed."""
     if rules.by_prize:
@@ -358,21 +364,29 @@ def price(route, rules):
     return route.real[LENGTH] - route.real[WORTH]
 
 
-@njit(cache=True, nogil=True)
+@kernel
+def pays(route, rules):
+    """Whether the route brings the least prize, or all that there is."""
+    return route.real[PRIZE] >= rules.least * (1 - 1e-9) or route.size[SIZE] == route.pos.shape[0]
+
+
+@kernel
 def keep(route, rules, epsilon):
     """Make the present route the one to fall back to, and the best if it is."""
     size = route.size[SIZE]
-    route.kept[:size] = route.tour[:size]
+    for i in range(size):
+        route.kept[i] = route.tour[i]
     route.size[KEPT_SIZE] = size
     route.real[COST] = price(route, rules)
     value = -route.real[PRIZE] if rules.by_prize else route.real[COST]
     if value < route.real[BEST] - epsilon:
         route.real[BEST] = value
-        route.best[:size] = route.tour[:size]
+        for i in range(size):
+            route.best[i] = route.tour[i]
         route.size[BEST_SIZE] = size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fall_back(route, rules, legs):
     """The kept route again, its sums computed anew, so that rounding does not pile up."""
     for i in range(route.size[SIZE]):
@@ -394,7 +408,7 @@ def fall_back(route, rules, legs):
     route.real[LENGTH], route.real[PRIZE], route.real[WORTH] = length, prize, worth
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def anneal_route(
     route, rules, legs, back, near, after, wide, breadth, longest, symmetric, epsilon, temperature, state, iterations
 ):  # fmt: skip
@@ -407,7 +421,7 @@ def anneal_route(
                 break
         settle(route, rules, legs, back, near, after, wide, breadth, symmetric, epsilon, True, state, 1 << 60)
         worse = price(route, rules) - route.real[COST]
-        if worse < -temperature * np.log(1.0 - draw(state)):
+        if pays(route, rules) and worse < -temperature * np.log(1.0 - draw(state)):
             keep(route, rules, epsilon)
         else:
             fall_back(route, rules, legs)

@@ -7,8 +7,8 @@ copies the present sequence and applies one or two random moves that are guided 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from routelearn.search.compiling import kernel
 from routelearn.search.graph import below, draw
 
 MOST_REMOVED = 12  # nodes that one ruin takes away
@@ -16,7 +16,7 @@ LONGEST = 3  # nodes of a stretch that is moved
 FEATURES = 7  # of a sequence, from which its cost is guessed
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find(sequence, size, node):
     """The position of the node, -1 if it is not there."""
     for i in range(size):
@@ -25,7 +25,7 @@ def find(sequence, size, node):
     return -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def insert_at(sequence, size, place, node):
     for i in range(size, place, -1):
         sequence[i] = sequence[i - 1]
@@ -33,14 +33,14 @@ def insert_at(sequence, size, place, node):
     return size + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def remove_at(sequence, size, place):
     for i in range(place, size - 1):
         sequence[i] = sequence[i + 1]
     return size - 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def reverse(sequence, low, high):
     """Turn the stretch from low to high, both included."""
     while low < high:
@@ -49,7 +49,7 @@ def reverse(sequence, low, high):
         high -= 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def insert_cheaply(sequence, size, node, legs, has_depot, blur, random):
     """Insert the node where its detour, blurred, is least; before the first or after the last one too."""
     cheapest, place = np.inf, size
@@ -67,7 +67,7 @@ def insert_cheaply(sequence, size, node, legs, has_depot, blur, random):
     return insert_at(sequence, size, place, node)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def random_customer(sequence, size, first, random):
     """The position of a random node that is not the depot, -1 if some draws find none."""
     for _ in range(8):
@@ -77,7 +77,7 @@ def random_customer(sequence, size, first, random):
     return -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def near_position(sequence, size, node, near, first, random):
     """The position of one of the nearest nodes, the nearer the likelier; -1 if it is not in the sequence."""
     count = near.shape[1]
@@ -86,7 +86,7 @@ def near_position(sequence, size, node, near, first, random):
     return find(sequence, size, other) if other >= first else -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def route_end(sequence, size, place):
     """The position after the last node of the route that the position is in."""
     while place < size and sequence[place] != 0:
@@ -94,7 +94,7 @@ def route_end(sequence, size, place):
     return place
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def move_stretch(sequence, size, near, first, random, scratch):
     """Or-opt: a few nodes go beside a near one, perhaps turned."""
     i = random_customer(sequence, size, first, random)
@@ -120,7 +120,7 @@ def move_stretch(sequence, size, near, first, random, scratch):
     return size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def turn_stretch(sequence, size, near, first, random):
     """2-opt: a stretch is turned so that two near nodes meet."""
     i = random_customer(sequence, size, first, random)
@@ -137,7 +137,7 @@ def turn_stretch(sequence, size, near, first, random):
     return size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def swap_nodes(sequence, size, near, first, random):
     """Two nodes change places: one, and a neighbour of one that is near it."""
     i = random_customer(sequence, size, first, random)
@@ -153,7 +153,7 @@ def swap_nodes(sequence, size, near, first, random):
     return size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def swap_tails(sequence, size, near, random, scratch):
     """2-opt*: two routes exchange their ends, so that two near nodes meet."""
     i = random_customer(sequence, size, 1, random)
@@ -171,7 +171,8 @@ def swap_tails(sequence, size, near, random, scratch):
         return size
     # ... [i, end) [end, cut) [cut, other_end) ... -> the first and the third change places
     place = i
-    scratch[: other_end - i] = sequence[i:other_end]
+    for k in range(i, other_end):
+        scratch[k - i] = sequence[k]
     for low, high in ((cut, other_end), (end, cut), (i, end)):
         for k in range(low, high):
             sequence[place] = scratch[k - i]
@@ -179,7 +180,7 @@ def swap_tails(sequence, size, near, random, scratch):
     return size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def move_depot(sequence, size, random):
     """A visit to the depot comes or goes."""
     if draw(random) < 0.5:
@@ -195,7 +196,7 @@ def move_depot(sequence, size, random):
     return insert_at(sequence, size, below(random, size + 1), 0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def swap_blocks(sequence, size, has_depot, random, scratch):
     """Two neighbouring blocks change places: whole routes where there is a depot, else stretches (double bridge)."""
     if size < 4:
@@ -208,7 +209,8 @@ def swap_blocks(sequence, size, has_depot, random, scratch):
         b, c = route_end(sequence, size, b) + 1, route_end(sequence, size, c) + 1
         if c > size or b >= c:
             return size
-    scratch[: c - a] = sequence[a:c]
+    for k in range(a, c):
+        scratch[k - a] = sequence[k]
     place = a
     for k in range(b - a, c - a):
         sequence[place] = scratch[k]
@@ -219,7 +221,7 @@ def swap_blocks(sequence, size, has_depot, random, scratch):
     return size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def ruin_and_insert(sequence, size, legs, near, first, has_depot, random, scratch, blur):
     """Nodes near a centre, or a stretch, are taken away and inserted again at their cheapest places."""
     i = random_customer(sequence, size, first, random)
@@ -259,7 +261,7 @@ def ruin_and_insert(sequence, size, legs, near, first, has_depot, random, scratc
     return size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def drop_or_add(sequence, size, legs, first, has_depot, random):
     """A node goes, or one that is not there comes at its cheapest place, or both."""
     what = below(random, 3)
@@ -275,7 +277,7 @@ def drop_or_add(sequence, size, legs, first, has_depot, random):
     return size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def measure(sequence, size, legs, has_depot, features):
     """The features: 1, length between nodes, from the depot, to it, visits to it, all visits, sum of arrivals."""
     features[:] = 0.0
@@ -303,7 +305,7 @@ def measure(sequence, size, legs, has_depot, features):
         features[3] += legs[last, 0]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def digest(sequence, size):
     """A number by which sequences are told apart."""
     mixed = np.uint64(14695981039346656037)
@@ -313,7 +315,7 @@ def digest(sequence, size):
     return mixed
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def propose(present, legs, guide, near, has_depot, optional, random, orders, sizes, features, digests, scratch):
     """Fill the rows of `orders` [P, L] with changed copies of the present sequence; -1 fills them up.
 
@@ -324,7 +326,8 @@ def propose(present, legs, guide, near, has_depot, optional, random, orders, siz
     for p in range(orders.shape[0]):
         sequence = orders[p]
         size = len(present)
-        sequence[:size] = present
+        for i in range(size):
+            sequence[i] = present[i]
         moves = 1 + (draw(random) < 0.3) + (draw(random) < 0.1)
         for _ in range(moves):
             if size + 2 >= room or size == 0:

@@ -1,25 +1,26 @@
-"""Slack induction by string removals for the CVRP (Christiaens and Vanden Berghe 2020), and for split deliveries.
+"""Slack induction by string removals (Christiaens and Vanden Berghe 2020) under any rules, and with split deliveries.
 
 Ruin: strings of neighbouring customers leave a few neighbouring routes. Recreate: greedy insertion with blinks.
 Accept: simulated annealing. Insertion looks at the places beside the nearest customers only (a granular
 neighbourhood), at all places if none of those fits. All steps keep the direction of travel, so legs may be
-asymmetric.
+asymmetric. Split deliveries have one rule, the load of the vehicles, whose resource reads the amounts of the routes.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from routelearn.search.compiling import kernel
 from routelearn.search.graph import below, draw
 from routelearn.search.routes import copy_all, copy_route, link, turn_round, unlink
+from routelearn.search.rules import fill_up, fits_between, grow, has_room, needs, refresh, restore, save
 
 REMOVED, LONGEST = 10.0, 10.0  # customers removed on average, longest string: the paper's values
 SPLIT_STRING, SPLIT_LONGER, BLINK = 0.5, 0.01, 0.01
 LENGTH, BEST = 0, 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mark(r, dirty, is_dirty, count):
     """Note that route r changed; the number of routes noted."""
     if is_dirty[r]:
@@ -29,7 +30,7 @@ def mark(r, dirty, is_dirty, count):
     return count + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def take_out(routes, c, out, removed, demand, legs, dirty, is_dirty, changed):
     """Remove a customer, all its tails, and every customer whose tail stands in a route that is full no more.
 
@@ -42,6 +43,8 @@ def take_out(routes, c, out, removed, demand, legs, dirty, is_dirty, changed):
     delta_here = unlink_noting(routes, c, legs, dirty, is_dirty, changed)
     delta += delta_here[0]
     changed = delta_here[1]
+    if routes.tails.shape[0] == 0:
+        return delta, removed, changed
     while begin < removed:
         c = out[begin]
         begin += 1
@@ -51,12 +54,6 @@ def take_out(routes, c, out, removed, demand, legs, dirty, is_dirty, changed):
                     p = routes.last[r]
                     delta += legs[p, 0] - legs[p, c] - legs[c, 0]
                     routes.end[r] = 0
-                    load = 0
-                    node = routes.first[r]
-                    while node != 0:
-                        load += routes.amount[node]
-                        node = routes.succ[node]
-                    routes.load[r] = load
                     changed = mark(r, dirty, is_dirty, changed)
             routes.tails[c] = 0
         routes.amount[c] = demand[c]
@@ -72,7 +69,7 @@ def take_out(routes, c, out, removed, demand, legs, dirty, is_dirty, changed):
     return delta, removed, changed
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def unlink_noting(routes, c, legs, dirty, is_dirty, changed):
     """Unlink c, note its route as changed and leave the route's number in pred[c]."""
     r = routes.route[c]
@@ -81,15 +78,20 @@ def unlink_noting(routes, c, legs, dirty, is_dirty, changed):
     return delta, mark(r, dirty, is_dirty, changed)
 
 
-@njit(cache=True, nogil=True)
-def ruin(routes, legs, near, demand, served, customers, out, dirty, is_dirty, state):
-    """Remove strings around a random customer. Gives (change of length, number out, routes changed)."""
+@kernel
+def routes_used(routes):
     used = 0
     for r in range(routes.visits.shape[0]):
         if routes.visits[r] > 0:
             used += 1
         elif r > 4 * used + 64:
             break
+    return used
+
+
+@kernel
+def ruin(routes, rules, legs, near, demand, served, customers, used, out, dirty, is_dirty, state):
+    """Remove strings around a random customer. Gives (change of length, number out, routes changed)."""
     longest = min(LONGEST, customers / max(used, 1))
     strings = np.int64(1.0 + draw(state) * (4.0 * REMOVED / (1.0 + longest) - 1.0))
     seed = served[below(state, customers)]
@@ -144,10 +146,12 @@ def ruin(routes, legs, near, demand, served, customers, out, dirty, is_dirty, st
         ruined += 1
         if ruined >= strings:
             break
+    for i in range(changed):
+        refresh(rules, routes, legs, dirty[i])
     return delta, removed, changed
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def order(out, removed, demand, legs, keys, state):
     """Sort those out, in place: at random, most demand, farthest or nearest first, with weights 4, 4, 2, 1."""
     dice = draw(state) * 11.0
@@ -171,22 +175,21 @@ def order(out, removed, demand, legs, keys, state):
         out[j + 1] = c
 
 
-@njit(cache=True, nogil=True)
-def best_place(routes, c, need, capacity, legs, back, near, wide, blink, state):
+@kernel
+def best_place(routes, rules, c, legs, back, near, wide, blink, state):
     """The cheapest place for c beside its nearest neighbours: (cost, route, node before); route -1 = none."""
     best = np.inf
     best_route = -1
     best_before = 0
-    room = capacity - need
-    to, fro = legs[c], back[c]  # to[v] = leg c -> v, fro[v] = leg v -> c
+    need = needs(rules, c)  # no rows of legs as variables: their references would be counted
     for k in range(wide):
         v = near[c, k]
         r = routes.route[v]
-        if r < 0 or routes.load[r] > room:
+        if r < 0 or not has_room(rules, need, r):
             continue
         p, s = routes.pred[v], routes.succ[v]
-        cost = fro[p] + to[v] - back[v, p]
-        if cost < best:
+        cost = back[c, p] + legs[c, v] - back[v, p]
+        if cost < best and fits_between(rules, routes, legs, p, c, v):
             if blink and draw(state) < BLINK:
                 continue
             best = cost
@@ -194,8 +197,8 @@ def best_place(routes, c, need, capacity, legs, back, near, wide, blink, state):
             best_before = p
         if s == 0:
             s = routes.end[r]
-        cost = fro[v] + to[s] - legs[v, s]
-        if cost < best:
+        cost = back[c, v] + legs[c, s] - legs[v, s]
+        if cost < best and fits_between(rules, routes, legs, v, c, s):
             if blink and draw(state) < BLINK:
                 continue
             best = cost
@@ -204,21 +207,22 @@ def best_place(routes, c, need, capacity, legs, back, near, wide, blink, state):
     return best, best_route, best_before
 
 
-@njit(cache=True, nogil=True)
-def any_place(routes, c, need, capacity, legs):
+@kernel
+def any_place(routes, rules, c, legs):
     """As `best_place`, over all places of all routes."""
     best = np.inf
     best_route = -1
     best_before = 0
+    need = needs(rules, c)
     for r in range(routes.visits.shape[0]):
-        if routes.visits[r] == 0 or routes.load[r] + need > capacity:
+        if routes.visits[r] == 0 or not has_room(rules, need, r):
             continue
         p = 0
         while True:
             s = routes.first[r] if p == 0 else routes.succ[p]
             onward = s if s != 0 else routes.end[r]
             cost = legs[p, c] + legs[c, onward] - legs[p, onward]
-            if cost < best:
+            if cost < best and fits_between(rules, routes, legs, p, c, s):
                 best = cost
                 best_route = r
                 best_before = p
@@ -228,8 +232,8 @@ def any_place(routes, c, need, capacity, legs):
     return best, best_route, best_before
 
 
-@njit(cache=True, nogil=True)
-def best_split(routes, c, limit, demand, capacity, legs, back, near, wide, symmetric, seen, cost_at, before_at):
+@kernel
+def best_split(routes, load, c, limit, demand, capacity, legs, back, near, wide, symmetric, seen, cost_at, before_at):
     """The cheapest way to serve c by a tail of one route and a visit in another, if cheaper than `limit`.
 
     Gives (cost, tail's route, tail at the route's start, node's route, node before); tail's route -1 = none.
@@ -239,7 +243,7 @@ def best_split(routes, c, limit, demand, capacity, legs, back, near, wide, symme
     for k in range(wide):
         v = near[c, k]
         r = routes.route[v]
-        if r < 0 or routes.load[r] >= capacity:
+        if r < 0 or load[r] >= capacity:
             continue
         place = -1
         for i in range(found):
@@ -266,7 +270,7 @@ def best_split(routes, c, limit, demand, capacity, legs, back, near, wide, symme
     tail_route, at_start, node_route, before = -1, False, -1, 0
     for i in range(found):
         a = seen[i]
-        rest = demand[c] - (capacity - routes.load[a])
+        rest = demand[c] - (capacity - load[a])
         if rest <= 0:
             continue
         p = routes.last[a]
@@ -276,13 +280,13 @@ def best_split(routes, c, limit, demand, capacity, legs, back, near, wide, symme
         if tail_best >= best:
             continue
         for j in range(found):
-            if j != i and routes.load[seen[j]] + rest <= capacity and tail_best + cost_at[j] < best:
+            if j != i and load[seen[j]] + rest <= capacity and tail_best + cost_at[j] < best:
                 best = tail_best + cost_at[j]
                 tail_route, at_start, node_route, before = a, start_cost < tail_cost, seen[j], before_at[j]
     return best, tail_route, at_start, node_route, before
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def open_route(routes):
     """The first place for routes that holds none."""
     for r in range(routes.visits.shape[0]):
@@ -291,22 +295,25 @@ def open_route(routes):
     return -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def put_back(
-    routes, c, demand, capacity, legs, back, near, wide, split, symmetric, blink, scratch, dirty, is_dirty, changed,
-    state,
+    routes, rules, c, demand, capacity, legs, back, near, wide, split, symmetric, blink, scratch, dirty, is_dirty,
+    changed, state,
 ):  # fmt: skip
     """Serve customer c where it costs least. Gives (change of length, routes changed)."""
-    seen, before_at, cost_at = scratch
-    routes.amount[c] = demand[c]
-    cost, r, p = best_place(routes, c, demand[c], capacity, legs, back, near, wide, blink, state)
-    if r < 0:
-        cost, r, p = any_place(routes, c, demand[c], capacity, legs)
-    alone = legs[0, c] + legs[c, 0]
     if split:
+        routes.amount[c] = demand[c]
+    cost, r, p = best_place(routes, rules, c, legs, back, near, wide, blink, state)
+    if r < 0:
+        cost, r, p = any_place(routes, rules, c, legs)
+    alone = legs[0, c] + legs[c, 0]
+    delta = 0.0
+    if split:
+        seen, before_at, cost_at = scratch
+        load = rules[0].total
         limit = min(cost, alone)
         _, tail_route, at_start, node_route, before = best_split(
-            routes, c, limit, demand, capacity, legs, back, near, wide, symmetric, seen, cost_at, before_at
+            routes, load, c, limit, demand, capacity, legs, back, near, wide, symmetric, seen, cost_at, before_at
         )
         if tail_route >= 0 and (not blink or draw(state) >= BLINK):
             if at_start:
@@ -315,34 +322,36 @@ def put_back(
             delta = legs[p, c] + legs[c, 0] - legs[p, 0]
             routes.end[tail_route] = c
             routes.tails[c] = 1
-            routes.amount[c] -= capacity - routes.load[tail_route]
-            routes.load[tail_route] = capacity
+            routes.amount[c] -= capacity - load[tail_route]
+            fill_up(rules, tail_route, capacity)
             changed = mark(tail_route, dirty, is_dirty, changed)
-            delta += link(routes, c, node_route, before, legs)
-            return delta, mark(node_route, dirty, is_dirty, changed)
+            r, p, cost, alone = node_route, before, 0.0, 1.0
     if r < 0 or alone < cost:
         r = open_route(routes)
         p = 0
-    delta = link(routes, c, r, p, legs)
+    delta += link(routes, c, r, p, legs)
+    grow(rules, routes, legs, r, c)
     return delta, mark(r, dirty, is_dirty, changed)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def anneal(
-    now, kept, best, legs, back, near, demand, capacity, served, wide, split, symmetric, epsilon, temperature,
+    now, kept, best, rules, legs, back, near, demand, capacity, served, wide, split, symmetric, epsilon, temperature,
     out, keys, scratch, dirty, is_dirty, real, state, iterations,
 ):  # fmt: skip
     """Ruin and recreate `iterations` times at one temperature.
 
-    `now` and `kept` hold the same solution before and after; `best` the shortest met.
+    `now` and `kept` hold the same solution before and after, `rules` the labels of `now`; `best` the shortest met.
     """
-    customers = served.shape[0]
+    customers, used = served.shape[0], routes_used(now)
     for _ in range(iterations):
-        delta, removed, changed = ruin(now, legs, near, demand, served, customers, out, dirty, is_dirty, state)
+        delta, removed, changed = ruin(
+            now, rules, legs, near, demand, served, customers, used, out, dirty, is_dirty, state
+        )
         order(out, removed, demand, legs, keys, state)
         for i in range(removed):
             change, changed = put_back(
-                now, out[i], demand, capacity, legs, back, near, wide, split, symmetric, True, scratch, dirty,
+                now, rules, out[i], demand, capacity, legs, back, near, wide, split, symmetric, True, scratch, dirty,
                 is_dirty, changed, state,
             )  # fmt: skip
             delta += change
@@ -352,10 +361,23 @@ def anneal(
             is_dirty[r] = False
             if accepted:
                 copy_route(now, kept, r)
+                save(rules, r)
             else:
                 copy_route(kept, now, r)
+                restore(rules, now, legs, r)
         if accepted:
             real[LENGTH] += delta
+            used = routes_used(now)
             if real[LENGTH] < real[BEST] - epsilon:
                 real[BEST] = real[LENGTH]
                 copy_all(now, best)
+
+
+@kernel
+def settle(routes, rules, legs, capacity):
+    """The labels of all routes, which are to be fallen back to."""
+    for r in range(routes.visits.shape[0]):
+        refresh(rules, routes, legs, r)
+        if routes.end[r] != 0:
+            fill_up(rules, r, capacity)
+        save(rules, r)

@@ -10,9 +10,10 @@ bounding boxes where a matrix counts, since there the depot's surroundings say l
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from routelearn.search.compiling import kernel
 from routelearn.search.graph import Floats
+from routelearn.search.rules import fits_pieces, free_of_order, has_room_instead, survey
 
 PLACES = 3
 
@@ -23,7 +24,7 @@ def angles(xy: Floats) -> Floats:
     return np.stack((turns, np.zeros_like(turns)), 1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def extent(seq, start, extents, polar, box):
     """Write the extent of the route that begins behind place `start` into box [4]; its lowest customer, 0 = empty.
 
@@ -51,7 +52,7 @@ def extent(seq, start, extents, polar, box):
     return lowest
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def overlap(a, b, polar):
     """Whether two extents have a point in common."""
     if polar:
@@ -59,7 +60,7 @@ def overlap(a, b, polar):
     return a[0] <= b[1] and b[0] <= a[1] and a[2] <= b[3] and b[2] <= a[3]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def cheapest_places(seq, start, other, legs, cost, place):
     """For every customer behind place `start`: its three cheapest places in the route behind `other`, cheapest first.
 
@@ -87,7 +88,7 @@ def cheapest_places(seq, start, other, legs, cost, place):
         i += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def without(u, at, seq, legs, cost, place):
     """The cheapest place for u in the other route once the customer at place `at` has left it: (detour, place)."""
     before, after = seq[at - 1], seq[at + 1]
@@ -100,13 +101,25 @@ def without(u, at, seq, legs, cost, place):
     return best, where
 
 
-@njit(cache=True, nogil=True)
-def best_swap(seq, start_a, start_b, load_a, load_b, demand, capacity, legs, epsilon, cost, place):
+@kernel
+def fits_instead(rules, seq, legs, i, j, k):
+    """Whether the stop at place i may be visited behind place k of the route that the stop at place j leaves."""
+    if free_of_order(rules, 0):
+        return True  # there is room, whatever the place
+    if k < j:
+        return fits_pieces(rules, seq, legs, k, i, i, False, k + 1, j - 1, False, 1, 0, j + 1)
+    return fits_pieces(rules, seq, legs, j - 1, j + 1, k, False, i, i, False, 1, 0, k + 1)
+
+
+@kernel
+def best_swap(seq, start_a, start_b, rules, legs, epsilon, cost, place):
     """The best SWAP* move between two routes: (gain, i, behind, j, behind).
 
     The customer at place i goes behind its second number, then the one at j behind its own; both count in the array as
     it is. j = 0: only the first moves. Gain 0 = none.
     """
+    survey(rules, seq, legs, start_a, 0)
+    survey(rules, seq, legs, start_b, 1)
     cheapest_places(seq, start_a, start_b, legs, cost, place)
     cheapest_places(seq, start_b, start_a, legs, cost, place)
     best = epsilon
@@ -115,19 +128,24 @@ def best_swap(seq, start_a, start_b, load_a, load_b, demand, capacity, legs, eps
     while seq[i] != 0:
         u = seq[i]
         freed_u = legs[seq[i - 1], u] + legs[u, seq[i + 1]] - legs[seq[i - 1], seq[i + 1]]
-        if freed_u - cost[u, 0] > best and load_b + demand[u] <= capacity:
-            best = freed_u - cost[u, 0]
-            mi, to_b, mj, to_a = i, place[u, 0], 0, 0
+        if freed_u - cost[u, 0] > best:
+            k = place[u, 0]
+            if fits_pieces(rules, seq, legs, k, i, i, False, 1, 0, False, 1, 0, k + 1):
+                best = freed_u - cost[u, 0]
+                mi, to_b, mj, to_a = i, k, 0, 0
         j = start_b + 1
         while seq[j] != 0:
             v = seq[j]
             freed = freed_u + legs[seq[j - 1], v] + legs[v, seq[j + 1]] - legs[seq[j - 1], seq[j + 1]]
-            more = demand[v] - demand[u]
             # A detour is never negative where the triangle inequality holds, so what is freed bounds the gain.
-            if freed > best and load_a + more <= capacity and load_b - more <= capacity:
+            if freed > best and has_room_instead(rules, seq, i, v) and has_room_instead(rules, seq, j, u):
                 cost_u, behind_u = without(u, j, seq, legs, cost, place)
                 cost_v, behind_v = without(v, i, seq, legs, cost, place)
-                if freed - cost_u - cost_v > best:
+                if (
+                    freed - cost_u - cost_v > best
+                    and fits_instead(rules, seq, legs, i, j, behind_u)
+                    and fits_instead(rules, seq, legs, j, i, behind_v)
+                ):
                     best = freed - cost_u - cost_v
                     mi, to_b, mj, to_a = i, behind_u, j, behind_v
             j += 1
@@ -136,14 +154,16 @@ def best_swap(seq, start_a, start_b, load_a, load_b, demand, capacity, legs, eps
     while seq[j] != 0:
         v = seq[j]
         freed = legs[seq[j - 1], v] + legs[v, seq[j + 1]] - legs[seq[j - 1], seq[j + 1]]
-        if freed - cost[v, 0] > best and load_a + demand[v] <= capacity:
-            best = freed - cost[v, 0]
-            mi, to_b, mj, to_a = j, place[v, 0], 0, 0
+        if freed - cost[v, 0] > best:
+            k = place[v, 0]
+            if fits_pieces(rules, seq, legs, k, j, j, False, 1, 0, False, 1, 0, k + 1):
+                best = freed - cost[v, 0]
+                mi, to_b, mj, to_a = j, k, 0, 0
         j += 1
     return (best if mi > 0 else 0.0), mi, to_b, mj, to_a
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def shift(seq, i, behind):
     """Move what is at place i behind place `behind`."""
     c = seq[i]
@@ -157,7 +177,7 @@ def shift(seq, i, behind):
         seq[behind + 1] = c
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def shifted(place, i, behind):
     """Where what was at `place` is after `shift(seq, i, behind)`."""
     if i < place <= behind:
@@ -167,7 +187,7 @@ def shifted(place, i, behind):
     return place
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def make_swap(seq, i, to_b, j, to_a):
     """Change the array as `best_swap` says."""
     shift(seq, i, to_b)

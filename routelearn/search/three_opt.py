@@ -7,12 +7,11 @@ Every change is a series of 2-opt moves, so a journal of those undoes it. `pos[n
 
 from __future__ import annotations
 
-from numba import njit
-
+from routelearn.search.compiling import kernel
 from routelearn.search.segments import improve_node_directed, turn
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def reverse(tour, pos, size, i, j):
     """Reverse the cyclic stretch of positions i..j, or what gives the same cycle: the rest of it."""
     length = j - i + 1
@@ -24,7 +23,7 @@ def reverse(tour, pos, size, i, j):
     turn(tour, pos, size, i, length)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def two_opt(tour, pos, size, t1, t2, t3, t4):
     """Replace the legs t1-t2 and t4-t3 by t2-t3 and t4-t1, whichever way round the array runs."""
     after = pos[t1] + 1
@@ -36,7 +35,7 @@ def two_opt(tour, pos, size, t1, t2, t3, t4):
         reverse(tour, pos, size, pos[t4], pos[t2])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def log_two_opt(tour, pos, size, t1, t2, t3, t4, journal, count):
     two_opt(tour, pos, size, t1, t2, t3, t4)
     if count < journal.shape[0]:
@@ -47,14 +46,14 @@ def log_two_opt(tour, pos, size, t1, t2, t3, t4, journal, count):
     return count + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def undo(tour, pos, size, journal, count):
     """Take back the first `count` moves of the journal, last first."""
     for k in range(count - 1, -1, -1):
         two_opt(tour, pos, size, journal[k, 0], journal[k, 3], journal[k, 2], journal[k, 1])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def swap_stretches(tour, pos, size, t1, t2, t3, t4, t5, t6, journal, count):
     """t1 [t2..t5] [t6..t3] t4 becomes t1 [t6..t3] [t2..t5] t4: a double bridge, or an Or-opt move."""
     count = log_two_opt(tour, pos, size, t1, t2, t4, t3, journal, count)
@@ -62,7 +61,7 @@ def swap_stretches(tour, pos, size, t1, t2, t3, t4, t5, t6, journal, count):
     return log_two_opt(tour, pos, size, t3, t5, t4, t2, journal, count)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def push(node, queue, queued, head, waiting):
     """Put a node in the ring of nodes to look at; the number waiting."""
     if queued[node]:
@@ -75,7 +74,7 @@ def push(node, queue, queued, head, waiting):
     return waiting + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def improve_node(t1, tour, pos, size, legs, near, breadth, epsilon, journal, count, touched):
     """Look for an improving move that removes a leg of t1, and make the first found.
 
@@ -174,7 +173,7 @@ def improve_node(t1, tour, pos, size, legs, near, breadth, epsilon, journal, cou
     return 0.0, count, 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def descend(
     tour, pos, size, legs, near, breadth, symmetric, epsilon, queue, queued, ring, journal, count, touched, looks
 ):  # fmt: skip

@@ -6,8 +6,8 @@ The whole state lives in arrays, so that a search stops after any number of look
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from routelearn.search.compiling import kernel
 from routelearn.search.graph import below, draw
 from routelearn.search.segments import log_exchange, undo_directed
 from routelearn.search.three_opt import descend, push, swap_stretches, undo
@@ -18,7 +18,7 @@ LENGTH, BEST, BEFORE = 0, 1, 2
 FEWEST = 5  # nodes that a kick needs; with fewer, local search finds the optimum
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def kick_and_repair(
     tour, pos, best, legs, near, breadth, stretch, symmetric, epsilon, temperature, queue, queued, whole, real, journal,
     touched, state, looks, kicks,
@@ -51,7 +51,8 @@ def kick_and_repair(
                 real[LENGTH] = real[BEFORE]
         if real[LENGTH] < real[BEST] - epsilon:
             real[BEST] = real[LENGTH]
-            best[:] = tour
+            for i in range(size):
+                best[i] = tour[i]
         if made >= kicks or looks <= 0 or size < FEWEST:
             return made, looks
         made += 1

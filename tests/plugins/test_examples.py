@@ -26,7 +26,7 @@ EXAMPLES = sorted(FOLDER.glob("*.py"))
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_an_example_loads_and_is_short(path):
     assert plugins.load(path).registered
-    assert len(path.read_text().splitlines()) <= (125 if path.stem == "open_vrp" else 40)  # a whole problem takes more
+    assert len(path.read_text().splitlines()) <= (140 if path.stem == "open_vrp" else 40)  # a whole problem takes more
 
 
 def test_there_are_examples():

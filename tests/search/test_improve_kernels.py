@@ -10,7 +10,7 @@ from improve_cases import asymmetric, random_tours
 from routelearn.problems import NumpyRng, get
 from routelearn.search.engines import RoutesEngine, TourEngine
 from routelearn.search.graph import below, draw, graph_of, nearest, random_state
-from routelearn.search.routes import empty_routes, read_tour, write_tour
+from routelearn.search.routes import empty_routes, read_split_tour, read_tour, write_tour
 from routelearn.search.segments import exchange, turn
 from routelearn.search.three_opt import swap_stretches, undo
 
@@ -60,7 +60,7 @@ def test_exchange_keeps_directions(start):
 @pytest.mark.parametrize("directed", [False, True])
 def test_the_length_kept_is_the_true_length(directed):
     x = get("tsp").sample(NumpyRng(3), 1, 60)
-    engine = TourEngine(asymmetric(x) if directed else x, 0)
+    engine = TourEngine(get("tsp"), asymmetric(x) if directed else x, 0)
     assert engine.graph.symmetric is not directed
     engine.construct()
     while not engine.descend(10):
@@ -78,8 +78,11 @@ def test_routes_survive_reading_and_writing(name):
     x = problem.sample(NumpyRng(2), 1, 25)
     for _ in range(10):
         tour = random_tours(problem, x)
-        routes = empty_routes(26)
-        assert read_tour(tour[0, 0].numpy(), x.demand[0].numpy(), int(x.capacity[0]), routes)
+        routes = empty_routes(26, split=name == "sdvrp")
+        if name == "sdvrp":
+            assert read_split_tour(tour[0, 0].numpy(), x.demand[0].double().numpy(), float(x.capacity[0]), routes)
+        else:
+            read_tour(tour[0, 0].numpy(), routes)
         written = torch.from_numpy(write_tour(routes)).view(1, 1, -1)
         problem.check(x, written)
         assert float(problem.cost(x, written)) == pytest.approx(float(problem.cost(x, tour)))
@@ -90,7 +93,7 @@ def test_annealing_keeps_loads_lengths_and_links(split):
     problem = get("sdvrp" if split else "cvrp")
     x = problem.sample(NumpyRng(9), 1, 30)
     x = x._replace(capacity=torch.tensor([12]))
-    engine = RoutesEngine(x, 0, split)
+    engine = RoutesEngine(problem, x, 0, split=split)
     engine.construct()
     tails = 0
     for _ in range(40):
@@ -98,9 +101,10 @@ def test_annealing_keeps_loads_lengths_and_links(split):
         routes, tour = engine.now, torch.from_numpy(write_tour(engine.now)).view(1, 1, -1)
         problem.check(x, tour)
         assert float(problem.cost(x, tour)) == pytest.approx(engine.real[0])
-        assert routes.load.max() <= 12
-        assert (routes.load[routes.end > 0] == 12).all()
-        assert routes.load.sum() == x.demand.sum()
+        load = engine.rules[0].total
+        assert load.max() <= 12
+        assert (load[routes.end > 0] == 12).all()
+        assert load.sum() == x.demand.sum()
         tails += int(routes.tails.sum())
     assert (tails > 0) is split
 
@@ -108,7 +112,7 @@ def test_annealing_keeps_loads_lengths_and_links(split):
 def test_a_tour_that_the_routes_cannot_hold_leaves_the_search_as_it_was():
     x = get("sdvrp").sample(NumpyRng(1), 1, 4)
     x = x._replace(demand=torch.tensor([[0, 5, 5, 12, 5]]), capacity=torch.tensor([10]))
-    engine = RoutesEngine(x, 0, True)
+    engine = RoutesEngine(get("sdvrp"), x, 0, split=True)
     assert engine.load(np.array([3, 0, 3, 1, 0, 2, 4, 0]))
     # Three visits to node 3, none of them a full load: more than one split and one straight trip.
     before = engine.best().tolist()
@@ -120,5 +124,5 @@ def test_a_tour_that_the_routes_cannot_hold_leaves_the_search_as_it_was():
 
 def test_asymmetry_is_seen():
     x = get("tsp").sample(NumpyRng(0), 1, 6)
-    assert graph_of(x, 3).symmetric
-    assert not graph_of(asymmetric(x), 3).symmetric
+    assert graph_of(get("tsp"), x, 3).symmetric
+    assert not graph_of(get("tsp"), asymmetric(x), 3).symmetric

@@ -12,7 +12,9 @@ from improve_cases import asymmetric
 
 from routelearn.problems import NumpyRng, get
 from routelearn.problems.base import distance_matrix
+from routelearn.problems.resources import Load
 from routelearn.search.engines import RoutesEngine
+from routelearn.search.rules import hold
 from routelearn.search.swap_star import angles, best_swap, extent, make_swap, overlap
 
 
@@ -59,10 +61,8 @@ def test_the_best_of_all_exchanges_is_found_and_made(seed: int, directed: bool) 
     capacity = int(max(demand[first].sum(), demand[second].sum()) + rng.integers(0, 4))
     seq = np.array([0, *first, 0, *second, 0])
     before, start = length(seq, legs), len(first) + 1
-    gain, i, to_b, j, to_a = best_swap(
-        seq, 0, start, demand[first].sum(), demand[second].sum(), demand, capacity, legs, 1e-9, np.zeros((14, 3)),
-        np.zeros((14, 3), np.int64),
-    )  # fmt: skip
+    rules = hold((Load(demand.astype(float), float(capacity)),), 14)
+    gain, i, to_b, j, to_a = best_swap(seq, 0, start, rules, legs, 1e-9, np.zeros((14, 3)), np.zeros((14, 3), np.int64))
     expected = best_by_trying(first, second, demand, capacity, legs)
     assert before - gain == pytest.approx(expected)
     if gain > 0:
@@ -95,7 +95,7 @@ def test_local_search_with_it_ends_lower_and_in_any_number_of_looks(directed: bo
         x = asymmetric(x) if directed else x
         costs = []
         for swaps in (False, True):
-            engine = RoutesEngine(x, 0, False)
+            engine = RoutesEngine(get("cvrp"), x, 0)
             engine.construct()
             if not swaps:
                 engine.marks.tested[:] = 1 << 60
@@ -112,7 +112,7 @@ def test_local_search_with_it_ends_lower_and_in_any_number_of_looks(directed: bo
 
 def test_a_descent_of_more_customers_than_one_slice_looks_at_comes_to_an_end() -> None:
     x = get("cvrp").sample(NumpyRng(0), 1, 2500)
-    engine = RoutesEngine(x, 0, False)
+    engine = RoutesEngine(get("cvrp"), x, 0)
     engine.construct()
     assert any(engine.descend(2000) for _ in range(1000))
     assert engine.descend(2000)  # and stays there

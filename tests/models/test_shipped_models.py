@@ -39,7 +39,7 @@ def test_a_card_tells_what_it_must(name):
     if start == name:  # trained on from what shipped under its name before
         assert card["minutes_before"] > 0
         assert card["instances_before"] > 0
-    elif start is not None:
+    elif start in models.shipped():  # what it started from may have been replaced by better ones
         theirs = models.shipped()[start]["card"]
         before = theirs.get("instances_before", 0)  # it may have started from that model's own start
         assert card["instances_before"] in (before, theirs["instances"] + before)

@@ -407,7 +407,7 @@ def test_a_model_of_ones_own_constructs_thinks_and_searches(own_model):
 
 def test_two_models_for_one_problem_are_refused(own_model):
     with pytest.raises(InputError, match="give one per problem"):
-        catalogue.own_models([own_model, "tsp"])
+        catalogue.own_models([own_model, "tsp-20"])
     with pytest.raises(InputError, match="no such model file"):
         catalogue.own_models(["nothing.safetensors"])
 

@@ -12,7 +12,7 @@ from routelearn.solving import find_model
 
 def test_a_model_file_that_was_replaced_is_read_again(tmp_path: Path) -> None:
     path, problem = tmp_path / "m.safetensors", get("tsp")
-    path.write_bytes((FOLDER / "tsp.safetensors").read_bytes())
+    path.write_bytes((FOLDER / "tsp-50.safetensors").read_bytes())
     first, _ = find_model(problem, 20, path=path)
     again, _ = find_model(problem, 20, path=path)
     assert again is first

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -217,9 +218,9 @@ def test_a_target_that_is_there_keeps_its_content_until_it_is_written(tmp_path: 
 def test_split_deliveries_say_how_much_each_visit_brings() -> None:
     text = "id,x,y,demand\nhub,0,0,0\na,1,0,5\nb,2,0,2.5\n"
     result = call(solve, "-", "--problem", "sdvrp", "--capacity", 4, "--seconds", 0, stdin=text)
-    assert "a (4)" in result.output
-    assert "a (1)" in result.output
-    assert "b (2.5)" in result.output
+    brought = {name: [float(x) for x in re.findall(rf"\b{name} \((.+?)\)", result.output)] for name in "ab"}
+    assert (sum(brought["a"]), sum(brought["b"])) == (5, 2.5)  # several splits are equally short
+    assert len(brought["a"]) == 2
     result = call(solve, "-", "--capacity", 9, "--seconds", 0, stdin=text)
     assert "(" not in next(line for line in result.output.splitlines() if "b" in line and ">" in line)
 

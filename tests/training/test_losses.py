@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import combinations
 
 import pytest
 import torch
@@ -11,7 +12,16 @@ from train_cases import make_step, run, tiny
 from routelearn.decoding.rollout import Live, begin, look
 from routelearn.errors import InputError
 from routelearn.training import step as step_module
-from routelearn.training.losses import LOSSES, EntropyBonus, Loss, PolicyGradient, Preference, Scored
+from routelearn.training.losses import (
+    LOSSES,
+    BestOf,
+    EntropyBonus,
+    LeaderReward,
+    Loss,
+    PolicyGradient,
+    Preference,
+    Scored,
+)
 
 COST = torch.tensor([[3.0, 5.0]])
 
@@ -65,6 +75,47 @@ def test_the_preference_loss_raises_the_better_and_lowers_the_worse():
     Preference(0.05)(Scored(torch.tensor([[1.0, 2.0]]), torch.zeros(()), log_prob, None)).backward()
     # One pair at even odds: slope of -log sigmoid at 0 is 1/2, times the scale, over S.
     assert log_prob.grad.flatten().tolist() == pytest.approx([-0.5 * 0.05 / 2, 0.5 * 0.05 / 2])
+
+
+def test_the_leader_reward_by_hand():
+    """Of two equally good solutions, one is the leader."""
+    cost = torch.tensor([[3.0, 1.0, 5.0], [2.0, 2.0, 5.0]])
+    log_prob = torch.zeros(2, 3, 2, requires_grad=True)
+    LeaderReward(leader_weight=4.0)(Scored(cost, torch.tensor([[3.0], [3.0]]), log_prob, None)).backward()
+    slopes = (6 * log_prob.grad[..., 0]).tolist()  # times B S
+    assert slopes[0] == pytest.approx([0, -8, 2])
+    assert sorted(slopes[1]) == pytest.approx([-4, -1, 2])
+    assert torch.equal(log_prob.grad[..., 0], log_prob.grad[..., 1])
+
+
+def test_a_leader_without_extra_weight_is_the_policy_gradient():
+    scored = Scored(COST, torch.tensor(4.0), in_steps(-2.0, -1.0), None)
+    assert LeaderReward(1.0)(scored).item() == PolicyGradient()(scored).item()
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4])
+def test_the_best_of_k_by_counting_all_groups(k):
+    cost = torch.tensor([[3.0, 1.0, 7.0, 4.0, 4.5], [2.0, 2.0, 5.0, 1.0, 1.0]], dtype=torch.float64)
+    log_prob = torch.zeros(2, 5, 2, dtype=torch.float64, requires_grad=True)
+    BestOf(best_of=k)(Scored(cost, torch.zeros(()), log_prob, None)).backward()
+
+    def mean_best(groups):
+        return sum(min(group) for group in groups) / len(groups)
+
+    for b, costs in enumerate(cost.tolist()):
+        for i, own in enumerate(costs):
+            others = costs[:i] + costs[i + 1 :]
+            beside = [(own, *group) for group in combinations(others, k - 1)]
+            advantage = mean_best(beside) - mean_best(list(combinations(others, k)))
+            assert 10 * log_prob.grad[b, i, 0].item() == pytest.approx(advantage, abs=1e-12)
+
+
+def test_the_best_of_one_is_the_policy_gradient_with_the_shared_baseline():
+    cost, log_prob = torch.rand(4, 6), torch.rand(4, 6, 3, requires_grad=True)
+    others = (cost.sum(1, keepdim=True) - cost) / 5
+    (slope,) = torch.autograd.grad(PolicyGradient()(Scored(cost, others, log_prob, None)), log_prob)
+    (own,) = torch.autograd.grad(BestOf(best_of=1)(Scored(cost, others, log_prob, None)), log_prob)
+    assert torch.allclose(own, slope, atol=1e-6)
 
 
 # ------------------------------------------------------------------------------------------- in a step

@@ -88,7 +88,7 @@ def test_what_a_plugin_registers_is_a_choice_from_then_on(capsys):
 
     with pytest.raises(SystemExit):
         main(["train", "--help"])
-    assert "(reinforce, preference, entropy, mine)" in " ".join(capsys.readouterr().out.split())
+    assert "(reinforce, preference, entropy, leader, best-of, mine)" in " ".join(capsys.readouterr().out.split())
     with pytest.raises(InputError, match=r"baseline is 'yours'; the choices are none, .*, mine"):
         tiny(baseline="yours")
 

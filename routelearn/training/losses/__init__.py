@@ -2,12 +2,21 @@
 
 from routelearn.registry import Registry
 from routelearn.training.losses.base import Loss, Scored
+from routelearn.training.losses.best_of import BestOf
 from routelearn.training.losses.entropy_bonus import EntropyBonus
+from routelearn.training.losses.leader import LeaderReward
 from routelearn.training.losses.policy_gradient import PolicyGradient
 from routelearn.training.losses.preference import Preference
 
 LOSSES: Registry[type[Loss]] = Registry(
-    "loss", {"reinforce": PolicyGradient, "preference": Preference, "entropy": EntropyBonus}
+    "loss",
+    {
+        "reinforce": PolicyGradient,
+        "preference": Preference,
+        "entropy": EntropyBonus,
+        "leader": LeaderReward,
+        "best-of": BestOf,
+    },
 )
 
-__all__ = ["LOSSES", "EntropyBonus", "Loss", "PolicyGradient", "Preference", "Scored"]
+__all__ = ["LOSSES", "BestOf", "EntropyBonus", "LeaderReward", "Loss", "PolicyGradient", "Preference", "Scored"]

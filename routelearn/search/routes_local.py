@@ -133,7 +133,9 @@ def make(seq, kind, i, j, k):
 def fits_relocated(rules, seq, legs, low, high, turned, k, same):
     """Whether places low to high may be visited behind place k, of the same route or of another."""
     if not same:
-        return fits_pieces(rules, seq, legs, k, low, high, turned, 1, 0, False, 1, 0, k + 1)
+        return fits_pieces(rules, seq, legs, k, low, high, turned, 1, 0, False, 1, 0, k + 1) and (
+            free_of_order(rules, 0) or fits_pieces(rules, seq, legs, low - 1, 1, 0, False, 1, 0, False, 1, 0, high + 1)
+        )
     if free_of_order(rules, 0):
         return True
     if k > high:

@@ -178,7 +178,7 @@ def refresh(resource):
             so_far = extend(held.of, so_far, p, c, legs[p, c])
             put(held, held.ahead, c, so_far)
             p, c = c, routes.succ[c]
-        return True
+        return put(held, held.total, r, extend(held.of, so_far, p, 0, legs[p, 0]))
 
     forward_compiled = njit(forward)
 
@@ -204,6 +204,17 @@ def grow(resource):
             held, held.total, r, join(held.of, label(held, held.total, r), single(held.of, c), 0.0)
         )
     return lambda held, routes, legs, r, c: refresh((held,), routes, legs, r)
+
+
+@by_resource("r")
+def keeps(resource):
+    """Whether route r, whose labels are up to date, keeps a rule on the order of its stops.
+
+    Where lengths break the triangle inequality, a stop left out may break it.
+    """
+    if resource.order_free:
+        return lambda held, r: True
+    return lambda held, r: fits(held.of, label(held, held.total, r))
 
 
 @by_resource("r")

@@ -13,7 +13,7 @@ import numpy as np
 from routelearn.search.compiling import kernel
 from routelearn.search.graph import below, draw
 from routelearn.search.routes import copy_all, copy_route, link, turn_round, unlink
-from routelearn.search.rules import fill_up, fits_between, grow, has_room, needs, refresh, restore, save
+from routelearn.search.rules import fill_up, fits_between, grow, has_room, keeps, needs, refresh, restore, save
 
 REMOVED, LONGEST = 10.0, 10.0  # customers removed on average, longest string: the paper's values
 SPLIT_STRING, SPLIT_LONGER, BLINK = 0.5, 0.01, 0.01
@@ -356,6 +356,8 @@ def anneal(
             )  # fmt: skip
             delta += change
         accepted = delta < -temperature * np.log(1.0 - draw(state))
+        for i in range(changed):
+            accepted &= now.visits[dirty[i]] == 0 or keeps(rules, dirty[i])
         for i in range(changed):
             r = dirty[i]
             is_dirty[r] = False

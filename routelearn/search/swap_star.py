@@ -102,6 +102,14 @@ def without(u, at, seq, legs, cost, place):
 
 
 @kernel
+def fits_moved(rules, seq, legs, i, k):
+    """Whether the stop at place i may be visited behind place k of another route."""
+    return fits_pieces(rules, seq, legs, k, i, i, False, 1, 0, False, 1, 0, k + 1) and (
+        free_of_order(rules, 0) or fits_pieces(rules, seq, legs, i - 1, 1, 0, False, 1, 0, False, 1, 0, i + 1)
+    )
+
+
+@kernel
 def fits_instead(rules, seq, legs, i, j, k):
     """Whether the stop at place i may be visited behind place k of the route that the stop at place j leaves."""
     if free_of_order(rules, 0):
@@ -130,7 +138,7 @@ def best_swap(seq, start_a, start_b, rules, legs, epsilon, cost, place):
         freed_u = legs[seq[i - 1], u] + legs[u, seq[i + 1]] - legs[seq[i - 1], seq[i + 1]]
         if freed_u - cost[u, 0] > best:
             k = place[u, 0]
-            if fits_pieces(rules, seq, legs, k, i, i, False, 1, 0, False, 1, 0, k + 1):
+            if fits_moved(rules, seq, legs, i, k):
                 best = freed_u - cost[u, 0]
                 mi, to_b, mj, to_a = i, k, 0, 0
         j = start_b + 1
@@ -156,7 +164,7 @@ def best_swap(seq, start_a, start_b, rules, legs, epsilon, cost, place):
         freed = legs[seq[j - 1], v] + legs[v, seq[j + 1]] - legs[seq[j - 1], seq[j + 1]]
         if freed - cost[v, 0] > best:
             k = place[v, 0]
-            if fits_pieces(rules, seq, legs, k, j, j, False, 1, 0, False, 1, 0, k + 1):
+            if fits_moved(rules, seq, legs, j, k):
                 best = freed - cost[v, 0]
                 mi, to_b, mj, to_a = j, k, 0, 0
         j += 1

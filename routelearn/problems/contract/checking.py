@@ -21,6 +21,7 @@ from routelearn.problems.base import (
     DeviceRng,
     NumpyRng,
     Problem,
+    declared_search,
     distance_matrix,
     map_instance,
     take,
@@ -28,6 +29,7 @@ from routelearn.problems.base import (
 )
 from routelearn.problems.contract.forcing import Forced, forced_tours
 from routelearn.problems.contract.host_sync import no_host_sync
+from routelearn.problems.contract.searching import check_search
 from routelearn.problems.contract.walks import RANDOM, Walk, changed, snapshot, walk
 
 EXTRA = 3  # steps beyond the bound, in which everything is finished and must stay so
@@ -100,6 +102,7 @@ def check_problem(problem: Any, *, n: int = 8, batch: int = 16, seed: int = 0) -
     _secrets(problem, double, walked)
     _refusals(problem, double, walked)
     _forced(problem, double, walked)
+    _search(problem, double, walked)
     _sync(problem, single, seed)
     _trace(problem, single, seed)
 
@@ -482,6 +485,13 @@ def _one_step(problem: Any, x: Any, state: Any, action: Tensor) -> tuple[Any, ..
     following = problem.step(x, state, action)
     seen = problem.feasible(x, state), problem.context(x, state), problem.step_features(x, state)
     return following, problem.done(x, following), *seen
+
+
+def _search(problem: Any, x: Any, walked: Walk) -> None:
+    """What the search is told of the problem agrees with check and cost."""
+    if declared_search(problem) is not None and not problem.reveals_on_visit:
+        with rule(problem, "search") as demand:
+            check_search(problem, x, walked.tour, demand)
 
 
 def _sync(problem: Any, x: Any, seed: int) -> None:

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from routelearn.policies.base import Choice, Policy, Seen, Trajectory, map_seen
-from routelearn.policies.kernels.cpu.decoder import stepping
-from routelearn.policies.kernels.select import leaves_little
+from routelearn.policies.kernels import select
+from routelearn.policies.kernels.cpu.decoder import FEW, stepping
 from routelearn.problems.base import Problem
 
 
@@ -94,7 +94,10 @@ def rollout(
     given = 0 if prefix is None else prefix.shape[2]
     choices: list[Choice] = []
     record_seen: list[Seen] = []
-    with stepping(x.xy.device, leaves_little(policy, cache, live.last)):
+    chooser = select.settled(policy, cache, live.last.numel())
+    few = chooser is not policy or live.last.shape[1] < FEW  # a step leaves the library too little to share
+    policy = chooser if step is advance else policy
+    with stepping(x.xy.device, few):
         seen = look(problem, x, live)
         for t in range(steps):
             if record:

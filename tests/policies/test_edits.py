@@ -444,6 +444,23 @@ def test_a_cache_that_was_changed_is_read_anew():
             assert not torch.equal(found, before)
 
 
+def test_an_edit_between_two_rollouts_takes_effect():
+    """Which implementation runs is decided once a rollout, not once a cache."""
+    problem = get("tsp")
+    plain, _ = made(AttentionPolicy, "cpu")
+    x = problem.sample(DeviceRng(), 64, NODES)
+    with torch.no_grad():
+        cache = plain.eval().encode(problem.features(x))
+        before = rollout(problem, plain, cache, x, steps=NODES).tour
+        plain.logits = lambda cache, seen: (
+            AttentionPolicy.logits(plain, cache, seen).neg().masked_fill(~seen.feasible, -torch.inf)
+        )
+        edited = rollout(problem, plain, cache, x, steps=NODES).tour
+        del plain.logits
+        assert torch.equal(rollout(problem, plain, cache, x, steps=NODES).tour, before)
+    assert not torch.equal(edited, before)
+
+
 def test_threads_that_ask_for_different_backends_leave_none_behind():
     entered, left = threading.Event(), threading.Event()
 

@@ -181,9 +181,11 @@ def tell_why_not(policy: Any, cache: Any) -> None:
         warnings.warn(f"{reason}: decoding runs by the policy's own methods, which is slower", Notice, stacklevel=2)
 
 
-def leaves_little(policy: Any, cache: Any, last: Tensor) -> bool:
-    """Whether a step of `last` [B, S] leaves the library too little to share: few solutions, or a kernel's own work."""
-    return decoder(policy, cache, last.numel()) is cpu_decoder or last.shape[1] < cpu_decoder.FEW
+def settled(policy: Any, cache: Any, solutions: int) -> Any:
+    """What chooses the nodes of one rollout on a CPU: the kernels, decided on here instead of at every step, or the
+    policy."""
+    on_cpu = decoder(policy, cache, solutions) is cpu_decoder
+    return cpu_decoder.Chooser(cache, policy.clip) if on_cpu else policy
 
 
 # ---------------------------------------------------------------------------------------------- the encoder

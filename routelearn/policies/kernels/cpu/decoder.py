@@ -86,7 +86,7 @@ def usable(cache: Cache, solutions: int) -> bool:
 def logits(cache: Cache, clip: float, seen: Seen) -> Tensor:
     """[B, Q, N] float32, -inf where not feasible."""
     out = torch.empty(seen.feasible.shape)
-    _decode(cache, clip, seen, out.numpy(), 0.0, _NO_DRAWS, _NO_NODES, _NO_DRAWS)
+    _decode(_laid_out(cache), clip, seen, out.numpy(), 0.0, _NO_DRAWS, _NO_NODES, _NO_DRAWS)
     return out
 
 
@@ -95,35 +95,48 @@ def begin(cache: Cache, solutions: int) -> tuple[Tensor, ...]:
     return ()
 
 
-def choose(
-    cache: Cache,
-    clip: float,
-    carry: tuple[Tensor, ...],
-    seen: Seen,
-    temperature: float,
-    forced: Tensor | None = None,
-    keep: bool = False,
-) -> Choice:
-    """As `Policy.choose`. One number is drawn for each solution; nothing is kept for `score`."""
-    shape = seen.feasible.shape[:2]
-    chosen = torch.full(shape, -1) if forced is None else forced.clone(memory_format=torch.contiguous_format)
-    log_prob = torch.empty(shape)
-    uniform = torch.rand(shape).numpy() if temperature > 0 else _NO_DRAWS
-    _decode(cache, clip, seen, _NO_LOGITS, temperature, uniform, chosen.numpy(), log_prob.numpy())
-    return Choice(chosen, log_prob, carry)
+class Chooser:
+    """`Policy.choose` of a policy with this cache and clip, whose kernels were decided on and laid out once for all."""
+
+    def __init__(self, cache: Cache, clip: float):
+        self.laid_out, self.clip = _laid_out(cache), clip
+
+    def choose(
+        self,
+        cache: Cache,
+        carry: tuple[Tensor, ...],
+        seen: Seen,
+        temperature: float,
+        forced: Tensor | None = None,
+        keep: bool = False,
+    ) -> Choice:
+        """One number is drawn for each solution; nothing is kept for `score`."""
+        shape = seen.feasible.shape[:2]
+        chosen = torch.full(shape, -1) if forced is None else forced.clone(memory_format=torch.contiguous_format)
+        log_prob = torch.empty(shape)
+        uniform = torch.rand(shape).numpy() if temperature > 0 else _NO_DRAWS
+        _decode(self.laid_out, self.clip, seen, _NO_LOGITS, temperature, uniform, chosen.numpy(), log_prob.numpy())
+        return Choice(chosen, log_prob, carry)
+
+
+def choose(cache: Cache, clip: float, *step: Any) -> Choice:
+    """As `Policy.choose`, with the rest of its arguments in `step`."""
+    return Chooser(cache, clip).choose(cache, *step)
 
 
 _NO_LOGITS, _NO_FEATURES = np.empty((0, 0, 0), np.float32), np.empty((0, 0, 0, 0), np.float32)
 _NO_DRAWS, _NO_NODES = np.empty((0, 0), np.float32), np.empty((0, 0), np.int64)
 
 
-def _decode(cache: Cache, clip: float, seen: Seen, out: np.ndarray, temperature: float, *chosen: np.ndarray) -> None:
+def _decode(
+    laid_out: tuple[Any, ...], clip: float, seen: Seen, out: np.ndarray, temperature: float, *chosen: np.ndarray
+) -> None:
     from routelearn.policies.kernels.cpu.decoder_loops import decode_rows  # numba is imported only where it is used
 
     extra = _NO_FEATURES if seen.step_features is None else _array(seen.step_features, torch.float32)
     now = (_array(seen.nodes, torch.int64), _array(seen.scalars, torch.float32), _array(seen.feasible, torch.bool))
     arguments: tuple[Any, ...] = (
-        *_laid_out(cache), np.float32(clip), *now, extra, out, np.float32(temperature), *chosen,
+        *laid_out, np.float32(clip), *now, extra, out, np.float32(temperature), *chosen,
     )  # fmt: skip
     _shared(lambda low, high: decode_rows(low, high, *arguments), seen.nodes.shape[0] * seen.nodes.shape[1])
 

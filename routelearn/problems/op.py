@@ -9,34 +9,7 @@ from torch import Tensor
 
 from routelearn.errors import InputError
 from routelearn.problems import attributes as known
-from routelearn.problems.base import (
-    LENGTH_TOLERANCE,
-    Context,
-    Explanation,
-    Rng,
-    Units,
-    check_column,
-    check_ends_at_depot,
-    check_finite,
-    check_limit,
-    check_once,
-    check_shape,
-    closed_length,
-    collected,
-    depot_zero,
-    figure,
-    from_depot,
-    interpolated,
-    is_node,
-    leg,
-    legs_from,
-    legs_to_depot,
-    masked_nodes,
-    refuse,
-    reject_rows,
-    visits,
-    with_depot,
-)
+from routelearn.problems import base
 from routelearn.problems.resources import Length, Prize, at_most, numbers
 
 # D.1: about half the length of an average optimal TSP tour; linear in sqrt(n) between and beyond.
@@ -76,7 +49,7 @@ class OP:
         usual: dict[str, Any] = {"required": False, "default": 1.0} if prizes == "const" else {}
         self.attributes = (known.PRIZE._replace(**usual), known.MAX_LENGTH)
 
-    def sample(self, rng: Rng, batch: int, n: int) -> Instance:
+    def sample(self, rng: base.Rng, batch: int, n: int) -> Instance:
         """D.1, after Fischetti et al. (1998): prizes constant, uniform or growing with the distance."""
         depot, customers = rng.uniform(batch, 2), rng.uniform(batch, n, 2)
         away = (customers - depot[:, None]).norm(dim=-1)
@@ -86,17 +59,18 @@ class OP:
             prize = (1 + rng.integers(0, 100, batch, n)).to(away.dtype) / 100
         else:
             prize = (1 + (away / away.amax(-1, keepdim=True) * 99).floor()) / 100
-        limit = torch.full_like(away[:, 0], interpolated(n, MAX_LENGTH))
-        return Instance(with_depot(depot, customers), depot_zero(prize), limit)
+        limit = torch.full_like(away[:, 0], base.interpolated(n, MAX_LENGTH))
+        return Instance(base.with_depot(depot, customers), base.depot_zero(prize), limit)
 
     def validate(self, x: Instance) -> None:
-        check_finite(x, self.name)
+        base.check_finite(x, self.name)
         if x.xy.shape[1] < 2:
             raise InputError(f"{self.name}: no node beside the depot; an instance needs at least one")
-        prize = check_column(x, "prize", self.name)
-        reject_rows((prize < 0).any(1), f"{self.name}: a prize is negative")
-        reject_rows(prize[:, 0] != 0, f"{self.name}: the depot (node 0) has a prize; it must be 0")
-        reject_rows(~(check_limit(x, "max_length", self.name) > 0), f"{self.name}: the maximum length is not above 0")
+        prize = base.check_column(x, "prize", self.name)
+        base.reject_rows((prize < 0).any(1), f"{self.name}: a prize is negative")
+        base.reject_rows(prize[:, 0] != 0, f"{self.name}: the depot (node 0) has a prize; it must be 0")
+        limit = base.check_limit(x, "max_length", self.name)
+        base.reject_rows(~(limit > 0), f"{self.name}: the maximum length is not above 0")
 
     def resources(self, x: Instance) -> tuple[Length, Prize]:
         return Length(at_most(x.max_length)), Prize(numbers(x.prize))
@@ -113,58 +87,60 @@ class OP:
         visited = torch.zeros((batch, solutions, nodes), dtype=torch.bool, device=x.xy.device)
         return State(depot, x.xy.new_zeros((batch, solutions)), visited, depot.bool())
 
+    def there_and_back(self, x: Instance, s: State) -> Tensor:
+        """[B, S, N]: the tour's length if a node is visited next, and then the depot."""
+        return s.length[..., None] + base.legs_from(x, s.last) + base.legs_to_depot(x)[:, None]
+
     def feasible(self, x: Instance, s: State) -> Tensor:
         """D.2: a node may be visited if the way there and back to the depot still fits."""
-        there_and_back = s.length[..., None] + legs_from(x, s.last) + legs_to_depot(x)[:, None]
         limit = (x.max_length * (1 + SLACK))[:, None, None]
-        customers = ~s.visited & ~s.over[..., None] & (there_and_back <= limit)
+        customers = ~s.visited & ~s.over[..., None] & (self.there_and_back(x, s) <= limit)
         at_depot = torch.arange(x.prize.shape[1], device=x.xy.device) == 0
         return customers | at_depot
 
     def step(self, x: Instance, s: State, action: Tensor) -> State:
-        length = s.length + leg(x, s.last, action)
-        return State(action, length, s.visited | is_node(action, x.prize.shape[1]), s.over | (action == 0))
+        length = s.length + base.leg(x, s.last, action)
+        return State(action, length, s.visited | base.is_node(action, x.prize.shape[1]), s.over | (action == 0))
 
     def done(self, x: Instance, s: State) -> Tensor:
         return s.over
 
-    def context(self, x: Instance, s: State) -> Context:
+    def context(self, x: Instance, s: State) -> base.Context:
         """D.2: the last node and the length that is left."""
-        return Context(s.last[..., None], (x.max_length[:, None] - s.length)[..., None])
+        return base.Context(s.last[..., None], (x.max_length[:, None] - s.length)[..., None])
 
     def step_features(self, x: Instance, s: State) -> Tensor | None:
         return None
 
     def starts(self, x: Instance) -> Tensor:
         """Nodes that can be visited at all; most do not belong in the best solution, so rather sample."""
-        reachable = legs_from(x, torch.zeros_like(x.max_length, dtype=torch.long)[:, None])[:, 0] + legs_to_depot(x)
-        starts = reachable <= (x.max_length * (1 + SLACK))[:, None]
+        starts = self.feasible(x, self.initial(x, 1))[:, 0]
         starts[:, 0] = False
         return starts
 
     def cost(self, x: Instance, tour: Tensor) -> Tensor:
         """Minus the prize: an empty tour costs 0."""
-        return -collected(x.prize, tour)
+        return -base.collected(x.prize, tour)
 
-    def explain(self, x: Instance, s: State, units: Units) -> Explanation:
+    def explain(self, x: Instance, s: State, units: base.Units) -> base.Explanation:
         limit = float(x.max_length) * units.length
-        there_and_back = (s.length[..., None] + legs_from(x, s.last) + legs_to_depot(x)[:, None])[0, 0] * units.length
+        there_and_back = self.there_and_back(x, s)[0, 0] * units.length
         masked = {
             node: "visited"
             if s.visited[0, 0, node]
             else f"there and home makes {float(there_and_back[node]):.4g}; {limit:.4g} is allowed"
-            for node in masked_nodes(self.feasible(x, s))
+            for node in base.masked_nodes(self.feasible(x, s))
         }
-        return Explanation({"length": limit - float(s.length) * units.length}, masked)
+        return base.Explanation({"length": limit - float(s.length) * units.length}, masked)
 
-    def check(self, x: Instance, tour: Tensor, tolerance: float = LENGTH_TOLERANCE) -> None:
-        check_shape(x, tour)
-        check_ends_at_depot(tour)
-        check_once(visits(tour, x.prize.shape[1]), required=False)
-        length = closed_length(x, from_depot(tour))
-        refuse(
-            length > x.max_length[:, None] * (1 + tolerance),
-            lambda b, s: (
-                f"the tour is {figure(length[b, s], tolerance)} long; {figure(x.max_length[b], tolerance)} is allowed"
-            ),
-        )
+    def check(self, x: Instance, tour: Tensor, tolerance: float = base.LENGTH_TOLERANCE) -> None:
+        base.check_shape(x, tour)
+        base.check_ends_at_depot(tour)
+        base.check_once(base.visits(tour, x.prize.shape[1]), required=False)
+        length = base.closed_length(x, base.from_depot(tour))
+
+        def reason(b: int, s: int) -> str:
+            long, allowed = base.figure(length[b, s], tolerance), base.figure(x.max_length[b], tolerance)
+            return f"the tour is {long} long; {allowed} is allowed"
+
+        base.refuse(length > x.max_length[:, None] * (1 + tolerance), reason)

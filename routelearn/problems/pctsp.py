@@ -8,33 +8,8 @@ import torch
 from torch import Tensor
 
 from routelearn.errors import InputError
+from routelearn.problems import base
 from routelearn.problems.attributes import MIN_PRIZE, PENALTY, PRIZE, REAL_PRIZE
-from routelearn.problems.base import (
-    LENGTH_TOLERANCE,
-    Context,
-    Explanation,
-    Rng,
-    Units,
-    check_column,
-    check_ends_at_depot,
-    check_finite,
-    check_limit,
-    check_once,
-    check_shape,
-    closed_length,
-    collected,
-    depot_zero,
-    figure,
-    from_depot,
-    interpolated,
-    is_node,
-    masked_nodes,
-    pick,
-    refuse,
-    reject_rows,
-    visits,
-    with_depot,
-)
 from routelearn.problems.resources import Penalty, Prize, at_least, numbers
 
 # E.1: K^n, half the length of an average optimal TSP tour; penalties are uniform up to 3 K / n.
@@ -83,24 +58,27 @@ class PCTSP:
     context_nodes, context_scalars, step_dim = 1, 1, 0
     has_depot, maximise, reveals_on_visit = True, False, False
 
-    def sample(self, rng: Rng, batch: int, n: int) -> Instance:
+    def sample(self, rng: base.Rng, batch: int, n: int) -> Instance:
         """E.1: the prizes of half the nodes suffice on average, penalties weigh about as much as length."""
         depot, customers = rng.uniform(batch, 2), rng.uniform(batch, n, 2)
-        penalty = rng.uniform(batch, n) * (3 * interpolated(n, HALF_LENGTH) / n)
+        penalty = rng.uniform(batch, n) * (3 * base.interpolated(n, HALF_LENGTH) / n)
         prize = rng.uniform(batch, n) * (4 / n)
         return Instance(
-            with_depot(depot, customers), depot_zero(prize), depot_zero(penalty), torch.ones_like(depot[:, 0])
+            base.with_depot(depot, customers),
+            base.depot_zero(prize),
+            base.depot_zero(penalty),
+            torch.ones_like(depot[:, 0]),
         )
 
     def validate(self, x: Instance) -> None:
-        check_finite(x, self.name)
+        base.check_finite(x, self.name)
         if x.xy.shape[1] < 2:
             raise InputError(f"{self.name}: no node beside the depot; an instance needs at least one")
         for column in ("prize", "penalty") if x.real_prize is None else ("prize", "penalty", "real_prize"):
-            values = check_column(x, column, self.name)
-            reject_rows((values < 0).any(1), f"{self.name}: a {column} is negative")
-            reject_rows(values[:, 0] != 0, f"{self.name}: the depot (node 0) has a {column}; it must be 0")
-        reject_rows(check_limit(x, "min_prize", self.name) < 0, f"{self.name}: the minimum prize is negative")
+            values = base.check_column(x, column, self.name)
+            base.reject_rows((values < 0).any(1), f"{self.name}: a {column} is negative")
+            base.reject_rows(values[:, 0] != 0, f"{self.name}: the depot (node 0) has a {column}; it must be 0")
+        base.reject_rows(base.check_limit(x, "min_prize", self.name) < 0, f"{self.name}: the minimum prize is negative")
 
     def resources(self, x: Instance) -> tuple[Prize, Penalty]:
         return Prize(numbers(x.prize), at_least(x.min_prize)), Penalty(numbers(x.penalty))
@@ -128,17 +106,17 @@ class PCTSP:
 
     def step(self, x: Instance, s: State, action: Tensor) -> State:
         home = action == 0
-        owed = (s.owed - pick(x.earned(), action)).clamp(min=0)  # eq. 31
-        visited = s.visited | is_node(action, x.prize.shape[1])
+        owed = (s.owed - base.pick(x.earned(), action)).clamp(min=0)  # eq. 31
+        visited = s.visited | base.is_node(action, x.prize.shape[1])
         return State(action, owed, visited, s.remaining - (~home).long(), s.over | home)
 
     def done(self, x: Instance, s: State) -> Tensor:
         return s.over
 
-    def context(self, x: Instance, s: State) -> Context:
+    def context(self, x: Instance, s: State) -> base.Context:
         """E.2: the last node and the share of the prize that is still to collect."""
         required = x.min_prize.masked_fill(x.min_prize == 0, 1.0)
-        return Context(s.last[..., None], (s.owed / required[:, None])[..., None])
+        return base.Context(s.last[..., None], (s.owed / required[:, None])[..., None])
 
     def step_features(self, x: Instance, s: State) -> Tensor | None:
         return None
@@ -151,10 +129,10 @@ class PCTSP:
 
     def cost(self, x: Instance, tour: Tensor) -> Tensor:
         """Length and the penalties of what is left out; an empty tour pays all penalties."""
-        left_out = x.penalty.sum(-1)[:, None] - collected(x.penalty, tour)
-        return closed_length(x, from_depot(tour)) + left_out
+        left_out = x.penalty.sum(-1)[:, None] - base.collected(x.penalty, tour)
+        return base.closed_length(x, base.from_depot(tour)) + left_out
 
-    def explain(self, x: Instance, s: State, units: Units) -> Explanation:
+    def explain(self, x: Instance, s: State, units: base.Units) -> base.Explanation:
         owed = float(s.owed) * units.prize
         masked = {
             node: f"the depot opens when the prize is met; {owed:.4g} is to collect"
@@ -162,21 +140,21 @@ class PCTSP:
             else "visited"
             if s.visited[0, 0, node]
             else "the tour is over"
-            for node in masked_nodes(self.feasible(x, s))
+            for node in base.masked_nodes(self.feasible(x, s))
         }
-        return Explanation({"prize to collect": owed}, masked)
+        return base.Explanation({"prize to collect": owed}, masked)
 
-    def check(self, x: Instance, tour: Tensor, tolerance: float = LENGTH_TOLERANCE) -> None:
-        check_shape(x, tour)
-        check_ends_at_depot(tour)
-        count = visits(tour, x.prize.shape[1])
-        check_once(count, required=False)
-        got = collected(x.earned(), tour)
+    def check(self, x: Instance, tour: Tensor, tolerance: float = base.LENGTH_TOLERANCE) -> None:
+        base.check_shape(x, tour)
+        base.check_ends_at_depot(tour)
+        count = base.visits(tour, x.prize.shape[1])
+        base.check_once(count, required=False)
+        got = base.collected(x.earned(), tour)
         everything = (count[..., 1:] > 0).all(-1)
-        refuse(
+        base.refuse(
             (got < x.min_prize[:, None] * (1 - tolerance)) & ~everything,
             lambda b, s: (
-                f"the tour collects {figure(got[b, s], tolerance)} prize; "
-                f"{figure(x.min_prize[b], tolerance)} is required"
+                f"the tour collects {base.figure(got[b, s], tolerance)} prize; "
+                f"{base.figure(x.min_prize[b], tolerance)} is required"
             ),
         )

@@ -8,20 +8,8 @@ import torch
 from torch import Tensor
 
 from routelearn.errors import InputError
+from routelearn.problems import base
 from routelearn.problems.attributes import Attribute
-from routelearn.problems.base import (
-    Context,
-    Explanation,
-    Rng,
-    Units,
-    check_finite,
-    check_shape,
-    closed_length,
-    is_node,
-    masked_nodes,
-    refuse,
-    visits,
-)
 
 
 class Instance(NamedTuple):
@@ -49,12 +37,12 @@ class TSP:
     context_nodes, context_scalars, step_dim = 2, 0, 0
     has_depot, maximise, reveals_on_visit = False, False, False
 
-    def sample(self, rng: Rng, batch: int, n: int) -> Instance:
+    def sample(self, rng: base.Rng, batch: int, n: int) -> Instance:
         """B.2: uniform in the unit square."""
         return Instance(rng.uniform(batch, n, 2))
 
     def validate(self, x: Instance) -> None:
-        check_finite(x, self.name)
+        base.check_finite(x, self.name)
         if x.xy.shape[1] < 2:
             raise InputError(f"tsp: {x.xy.shape[1]} node(s); a tour needs at least 2")
 
@@ -71,20 +59,20 @@ class TSP:
         return State(none, none.clone(), visited, torch.full_like(none, nodes))
 
     def feasible(self, x: Instance, s: State) -> Tensor:
-        here = is_node(s.last, x.xy.shape[1])
+        here = base.is_node(s.last, x.xy.shape[1])
         return torch.where(self.done(x, s)[..., None], here, ~s.visited)
 
     def step(self, x: Instance, s: State, action: Tensor) -> State:
-        here = is_node(action, x.xy.shape[1])
+        here = base.is_node(action, x.xy.shape[1])
         first = torch.where(s.first < 0, action, s.first)
         return State(first, action, s.visited | here, (s.remaining - 1).clamp(min=0))
 
     def done(self, x: Instance, s: State) -> Tensor:
         return s.remaining == 0
 
-    def context(self, x: Instance, s: State) -> Context:
+    def context(self, x: Instance, s: State) -> base.Context:
         """Eq. 4: the first node and the last one; both placeholders at the first step."""
-        return Context(torch.stack((s.first, s.last), -1), x.xy.new_zeros((*s.last.shape, 0)))
+        return base.Context(torch.stack((s.first, s.last), -1), x.xy.new_zeros((*s.last.shape, 0)))
 
     def step_features(self, x: Instance, s: State) -> Tensor | None:
         return None
@@ -93,17 +81,19 @@ class TSP:
         return torch.ones(x.xy.shape[:2], dtype=torch.bool, device=x.xy.device)
 
     def cost(self, x: Instance, tour: Tensor) -> Tensor:
-        return closed_length(x, tour)
+        return base.closed_length(x, tour)
 
-    def explain(self, x: Instance, s: State, units: Units) -> Explanation:
-        return Explanation({"stops": int(s.remaining)}, dict.fromkeys(masked_nodes(self.feasible(x, s)), "visited"))
+    def explain(self, x: Instance, s: State, units: base.Units) -> base.Explanation:
+        return base.Explanation(
+            {"stops": int(s.remaining)}, dict.fromkeys(base.masked_nodes(self.feasible(x, s)), "visited")
+        )
 
     def check(self, x: Instance, tour: Tensor, tolerance: float = 0.0) -> None:
-        check_shape(x, tour)
+        base.check_shape(x, tour)
         nodes = x.xy.shape[1]
-        missing = visits(tour[..., :nodes], nodes) == 0
-        refuse(missing.any(-1), lambda b, s: f"node {int(missing[b, s].nonzero()[0])} is never visited")
+        missing = base.visits(tour[..., :nodes], nodes) == 0
+        base.refuse(missing.any(-1), lambda b, s: f"node {int(missing[b, s].nonzero()[0])} is never visited")
         tail = tour[..., nodes:] != tour[..., nodes - 1 : nodes]
-        refuse(
+        base.refuse(
             tail.any(-1), lambda b, s: f"node {int(tour[b, s, nodes:][tail[b, s]][0])} is visited again after the tour"
         )

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
-from torch import nn
-
 from routelearn.errors import InputError
-from routelearn.plugins import Plugin, plugin_of_caller
-from routelearn.plugins.loading import is_loading
-from routelearn.policies import POLICIES
-from routelearn.problems import PROBLEMS
+from routelearn.plugins import Plugin, is_loading, plugin_of_caller
 from routelearn.problems.attributes import declared
 from routelearn.problems.base import Problem
-from routelearn.registry import Registry
 from routelearn.solvers.base import Solver
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
@@ -26,9 +20,10 @@ class Kind(NamedTuple):
     """What can be registered."""
 
     word: str
-    page: str
     needs: tuple[str, ...]  # attributes and methods
-    registry: Callable[[], Registry[Any]]  # imported when it is needed
+    registry: str  # where it is; imported when it is needed
+    base: str = ""  # what its classes derive from, likewise
+    page: str = "docs/extend.md"
 
 
 def members(protocol: type) -> tuple[str, ...]:
@@ -37,30 +32,15 @@ def members(protocol: type) -> tuple[str, ...]:
     return tuple(name for name in (*protocol.__annotations__, *methods) if name != "name")
 
 
-def _solvers() -> Registry[Any]:
-    from routelearn.solvers import SOLVERS
-
-    return SOLVERS
-
-
-def _losses() -> Registry[Any]:
-    from routelearn.training.losses import LOSSES
-
-    return LOSSES
-
-
-def _baselines() -> Registry[Any]:
-    from routelearn.training.baselines import BASELINES
-
-    return BASELINES
-
-
-PROBLEM = Kind("problem", "docs/add_a_problem.md", members(Problem), lambda: PROBLEMS)
+PROBLEM = Kind("problem", members(Problem), "routelearn.problems:PROBLEMS", page="docs/add_a_problem.md")
 # What every use of a policy asks for; one of a loss's own choosing may ask for more.
-POLICY = Kind("policy", "docs/extend.md", ("compiles", "encode", "begin", "step", "choose", "score"), lambda: POLICIES)
-SOLVER = Kind("solver", "docs/extend.md", members(Solver), _solvers)
-LOSS = Kind("loss", "docs/extend.md", ("__call__",), _losses)
-BASELINE = Kind("baseline", "docs/extend.md", ("value",), _baselines)
+POLICY_NEEDS = ("compiles", "encode", "begin", "step", "choose", "score")
+POLICY = Kind("policy", POLICY_NEEDS, "routelearn.policies:POLICIES", "torch.nn:Module")
+SOLVER = Kind("solver", members(Solver), "routelearn.solvers:SOLVERS")
+LOSS = Kind("loss", ("__call__",), "routelearn.training.losses:LOSSES", "routelearn.training.losses:Loss")
+BASELINE = Kind(
+    "baseline", ("value",), "routelearn.training.baselines:BASELINES", "routelearn.training.baselines:Baseline"
+)
 
 
 def register(thing: Any = None, name: str | None = None) -> Any:
@@ -87,7 +67,7 @@ def _register(thing: Any, name: str | None, plugin: Plugin, line: int) -> Any:
         lacking(entry, kind)
         if kind is PROBLEM:
             declared(entry)
-        kind.registry().add(name, entry, plugin)
+        resolve_name(kind.registry).add(name, entry, plugin)
     except InputError as error:
         if is_loading():  # whoever loads the plugin says where
             raise
@@ -97,13 +77,11 @@ def _register(thing: Any, name: str | None, plugin: Plugin, line: int) -> Any:
 
 def kind_of(thing: Any) -> Kind:
     """What a thing is, or is meant to be: the kind whose methods it has most of."""
-    from routelearn.training.baselines import Baseline
-    from routelearn.training.losses import Loss
-
-    if not isinstance(thing, type) and isinstance(thing, Loss | Baseline | nn.Module):
-        raise InputError(f"an object of class {type(thing).__name__}; register the class itself")
-    for base, kind in ((Loss, LOSS), (Baseline, BASELINE), (nn.Module, POLICY)):
-        if isinstance(thing, type) and issubclass(thing, base):
+    cls = thing if isinstance(thing, type) else type(thing)
+    for kind in (LOSS, BASELINE, POLICY):
+        if issubclass(cls, resolve_name(kind.base)):
+            if cls is not thing:
+                raise InputError(f"an object of class {cls.__name__}; register the class itself")
             return kind
     has = {kind: sum(hasattr(thing, name) for name in kind.needs) for kind in (PROBLEM, POLICY, SOLVER)}
     best = max(has, key=lambda kind: has[kind])
@@ -129,10 +107,7 @@ def _has(thing: Any, name: str, kind: Kind) -> bool:
     """Losses and baselines inherit a method that only raises: there it counts when it is their own."""
     if kind not in (LOSS, BASELINE):
         return hasattr(thing, name)
-    from routelearn.training.baselines import Baseline
-    from routelearn.training.losses import Loss
-
-    own = thing.__mro__[: thing.__mro__.index(Loss if kind is LOSS else Baseline)]
+    own = thing.__mro__[: thing.__mro__.index(resolve_name(kind.base))]
     return any(name in vars(part) for part in own)
 
 

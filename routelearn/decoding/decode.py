@@ -87,9 +87,6 @@ def refuse_hindsight(problem: Problem, strategy: Strategy) -> None:
         )
 
 
-# ------------------------------------------------------------------------------------------ augmentation
-
-
 def symmetry(xy: Tensor, which: int, turn: float) -> Tensor:
     """The unit square under one of its 8 symmetries, or turned about its middle by `turn` (radians)."""
     x, y = xy[..., 0:1], xy[..., 1:2]
@@ -113,9 +110,6 @@ def augmented(features: tuple[Tensor, ...], count: int, seed: int) -> tuple[Tens
         versions = [torch.cat((symmetry(group[..., :2], i, turns[i]), group[..., 2:]), -1) for i in range(count)]
         groups.append(torch.stack(versions, 1).flatten(0, 1))
     return tuple(groups)
-
-
-# ------------------------------------------------------------------------------------------- beam search
 
 
 def reorder(live: Live, parent: Tensor) -> Live:
@@ -151,9 +145,6 @@ def beam_search(problem: Problem, policy: Any, cache: Any, x: Any, width: int) -
         tour = torch.cat((tour.gather(1, parent[..., None].expand_as(tour)), action[..., None]), 2)
         total = score
     return Rolled(tour, problem.done(x, live.state), total, None, live)
-
-
-# -------------------------------------------------------------------------------------------- the driver
 
 
 class Decoded(NamedTuple):

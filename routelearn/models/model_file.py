@@ -97,9 +97,6 @@ def damaged(path: str | os.PathLike[str], error: Exception) -> InputError:
     return InputError(f"{path}: damaged, or from another version ({reason})")
 
 
-# ------------------------------------------------------------------------------------------------- plugins
-
-
 def sources(problem: str, kind: str) -> dict[str, Any]:
     """What a model is made of -> the plugin it came from; None for this package's own, and for what is not there."""
     return {"problem": problems.PROBLEMS.plugin_of(problem), "policy": policies.POLICIES.plugin_of(kind)}

@@ -68,8 +68,6 @@ class AttentionPolicy(nn.Module):
         self.placeholder = nn.Parameter(torch.empty(shape.context_nodes, width).uniform_(-1, 1))
         initialise(self)
 
-    # ------------------------------------------------------------------------------------------- encode
-
     def encode(self, features: tuple[Tensor, ...], adjacent: Tensor | None = None) -> Cache:
         batch, nodes = features[0].shape[0], sum(group.shape[1] for group in features)
         many = features[0].device.type == "cpu" and batch * nodes > ENCODED and not torch.compiler.is_compiling()
@@ -118,8 +116,6 @@ class AttentionPolicy(nn.Module):
             step=step,
         )
         return Cache(*(field.to(projected.dtype).contiguous() for field in cache))
-
-    # ------------------------------------------------------------------------------------------- decode
 
     def begin(self, cache: Cache, solutions: int) -> tuple[Tensor, ...]:
         kernels = select.decoder(self, cache, solutions)
@@ -194,8 +190,6 @@ class AttentionPolicy(nn.Module):
         """Eq. 12 over the feasible nodes; the softmax itself at least in float32."""
         wide = scores if scores.dtype == torch.float64 else scores.float()
         return wide.masked_fill(~feasible, -math.inf).softmax(-1).to(cache.values.dtype)
-
-    # -------------------------------------------------------------------------------------------- score
 
     def score(self, cache: Cache, trajectory: Trajectory) -> Tensor:
         """Teacher-forced: given the record, every step is independent of the others."""

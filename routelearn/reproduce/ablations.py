@@ -152,9 +152,6 @@ def all_runs(sizes: Sequence[int], seeds: Sequence[int] = SEEDS) -> list[Run]:
     return sorted(runs, key=lambda run: run.seed)
 
 
-# ---------------------------------------------------------------------------------------------- running
-
-
 def optimal_mean(n: int, seed: int, limit: int, out: Path, watch: Watch) -> float | None:
     """Mean length of optimal tours of the test or validation set; None if no solver for them is usable."""
     best = optimal_costs(n, seed, limit, out, watch)
@@ -256,9 +253,6 @@ def train_runs(
     end = time.monotonic() + 60 * options.minutes if options.minutes else math.inf
     missing = [run for run in runs if finished(run, options, out) is None]
     return [run for run in missing if time.monotonic() >= end or not complete(run, options, out, end, report)]
-
-
-# ------------------------------------------------------------------------------------------------ table
 
 
 def clock(seconds: float) -> str:

@@ -96,9 +96,6 @@ class Options:
         return SAMPLES_GPU if self.paper_limits or self.device.type == "cuda" else SAMPLES_CPU
 
 
-# ---------------------------------------------------------------------------------------------- running
-
-
 @dataclass(frozen=True)
 class Cell:
     """One row at one size: how it is to be filled, or why it is not."""

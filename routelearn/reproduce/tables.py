@@ -21,8 +21,6 @@ from routelearn.runtime.processors import usable_processors
 
 TIE = 1e-6  # relative: costs this close are equal
 
-# --------------------------------------------------------------------------------------- paired comparison
-
 
 @dataclass(frozen=True)
 class Entry:
@@ -121,9 +119,6 @@ def hardware() -> str:
     return f"{name}, {cores} core{'s' if cores > 1 else ''}{gpu}"
 
 
-# ---------------------------------------------------------------------------------------- the paper's figures
-
-
 @dataclass(frozen=True)
 class Fact:
     """One cell of the paper's table 1 or of its additional results for the OP."""
@@ -158,9 +153,6 @@ def package_csv(name: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
 
-# ------------------------------------------------------------------------------------------------- numbers
-
-
 def figure(value: float | None, digits: int = 2) -> str:
     return "-" if value is None or math.isnan(value) else f"{value:.{digits}f}"
 
@@ -178,9 +170,6 @@ def duration(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.0f}s"
     return f"{seconds / 60:.0f}m" if seconds < 7200 else f"{seconds / 3600:.0f}h"
-
-
-# --------------------------------------------------------------------------------------------------- grids
 
 
 @dataclass(frozen=True)

@@ -99,8 +99,6 @@ class RunState:
             norm_average=self.norm_average, compile=self.compile,
         )  # fmt: skip
 
-    # -------------------------------------------------------------------------------------- best and back
-
     def keep_best(self, costs: dict[int, float]) -> None:
         """Remember the run as it is now, with its validation costs by size."""
         self.best = clone({name: getattr(self, name).state_dict() for name in MODULES})
@@ -113,8 +111,6 @@ class RunState:
         self.baseline.load_state_dict(self.best["baseline"])
         self.rate_scale, self.rollbacks = self.rate_scale / 2, self.rollbacks + 1
         self.norm_average.zero_()
-
-    # ------------------------------------------------------------------------------------ save and load
 
     def state_dict(self) -> dict[str, Any]:
         """Tensors and plain values by name. All ranks must ask together: each has random numbers of its own."""
@@ -153,9 +149,6 @@ class RunState:
             checkpoint.restore_random_state({kind: ranks[rank] for kind, ranks in state["random"].items()})
         else:  # more ranks than before: the new ones need a stream of their own
             self.seed(self.step)
-
-
-# ------------------------------------------------------------------------------------------------ pieces
 
 
 def make_policy(config: TrainConfig) -> Any:

@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 
 from routelearn import plugins
-from routelearn.plugins import loading
 
 
 @pytest.fixture(autouse=True)
 def _registries_as_before(monkeypatch: pytest.MonkeyPatch):
     """What a test loads or registers is gone afterwards, and other packages' plugins are not looked for."""
     monkeypatch.delenv(plugins.VARIABLE, raising=False)
-    monkeypatch.setattr(loading, "_installed_asked", True)
+    monkeypatch.setattr(plugins, "_installed_asked", True)
     before = plugins.loaded()
     yield
     for plugin in plugins.loaded():

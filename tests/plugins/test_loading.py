@@ -13,7 +13,6 @@ from plugin_cases import PROBLEM, ROOT, SOLVER
 
 from routelearn import plugins, problems
 from routelearn.errors import InputError, Notice
-from routelearn.plugins import loading
 from routelearn.problems import PROBLEMS
 from routelearn.solvers import SOLVERS
 
@@ -151,7 +150,7 @@ def distribution(tmp_path, monkeypatch, text):
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: installed-routes\nVersion: 1.0\n")
     (about / "entry_points.txt").write_text("[routelearn.plugins]\nroutes = installed_routes\n")
-    monkeypatch.setattr(loading, "_installed_asked", False)
+    monkeypatch.setattr(plugins, "_installed_asked", False)
 
 
 def test_an_unknown_name_is_looked_for_in_installed_packages(tmp_path, monkeypatch):
@@ -192,7 +191,7 @@ def test_a_child_process_reads_what_it_is_sent(write, tmp_path):
 
 def test_the_environment_alone_makes_a_plugin_known(write, tmp_path, monkeypatch):
     monkeypatch.setenv(plugins.VARIABLE, os.pathsep.join([str(tmp_path / write("my.py", PROBLEM))]))
-    monkeypatch.setattr(loading, "_installed_asked", False)
+    monkeypatch.setattr(plugins, "_installed_asked", False)
     assert problems.get("mini-tsp").name == "mini-tsp"
 
 

@@ -60,8 +60,6 @@ def _ask_for_reference(more: int) -> None:
         _without_kernels += more
 
 
-# ---------------------------------------------------------------------------------- what kernels stand for
-
 _references: dict[type, dict[str, Callable[..., Any]]] = {}
 _edited: dict[type, str] = {}  # classes whose code is not what the kernels were compared with, and where
 
@@ -134,9 +132,6 @@ def edit_of(thing: Any) -> str | None:
     return _edited.get(cls)
 
 
-# ------------------------------------------------------------------------------------------------ decoding
-
-
 def decoder(policy: Any, cache: Any, solutions: int) -> Any:
     """The module that decodes steps of so many `solutions` in all for this policy, or None: its own methods do.
 
@@ -187,8 +182,6 @@ def settled(policy: Any, cache: Any, solutions: int) -> Any:
     on_cpu = decoder(policy, cache, solutions) is cpu_decoder
     return cpu_decoder.Chooser(cache, policy.clip) if on_cpu else policy
 
-
-# ---------------------------------------------------------------------------------------------- the encoder
 
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 

@@ -79,9 +79,6 @@ def rule(problem: Any, words: str) -> Iterator[Demand]:
         raise ContractError(f"{demand.rule}: {type(error).__name__}: {error}") from error
 
 
-# --------------------------------------------------------------------------------------------- the check
-
-
 def check_problem(problem: Any, *, n: int = 8, batch: int = 16, seed: int = 0) -> None:
     """Hold `problem` against the whole contract of `Problem`; raise ContractError at the first breach.
 

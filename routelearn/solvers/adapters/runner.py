@@ -67,9 +67,6 @@ def new_seed(seed: int, row: int, attempt: int) -> int:
     return (seed * 1_000_003 + row + attempt * 7_919_993) % (1 << 30)
 
 
-# ---------------------------------------------------------------------------------------- in the worker
-
-
 def serve() -> None:
     """What a solver worker does: tasks in on stdin, answers out on stdout, until stdin closes."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -115,9 +112,6 @@ def _alarm(seconds: int) -> None:
     """Ask the kernel to end this process if the task outlives the parent that should have ended it."""
     if hasattr(signal, "alarm"):
         signal.alarm(seconds)
-
-
-# ---------------------------------------------------------------------------------------- in the parent
 
 
 def _worker_code() -> str:
@@ -286,9 +280,6 @@ def solve_in_workers(
 ) -> Tensor:
     """Tours [B, 1, T] by `function`, run in workers that called `prepare` before their first task."""
     return solve_rows(problem, x, lambda task, row: run_task(function, task, seconds, seed, row, prepare))
-
-
-# -------------------------------------------------------------------------------------------- programs
 
 
 def run_program(command: Sequence[str], folder: Path, seconds: float) -> bool:

@@ -50,9 +50,6 @@ class Result:
     instance_seconds: Tensor  # [B] float64: on its own core; the mean of its block where a block is solved at once
 
 
-# ------------------------------------------------------------------------------------------------- storing
-
-
 def fingerprint(x: Any) -> str:
     """A digest of the very numbers of the instances."""
     digest = hashlib.sha256()
@@ -155,9 +152,6 @@ def settings_of(problem: Problem, x: Any, method: str, seconds: float, seed: int
         "nodes": x.xy.shape[1],
         "data": fingerprint(x),
     }
-
-
-# ------------------------------------------------------------------------------------------------- solving
 
 
 def block_size(solver: Solver, nodes: int) -> int:

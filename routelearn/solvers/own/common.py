@@ -99,9 +99,6 @@ def until(seconds: float, slices: int | None, advance: Callable[[], None]) -> No
             return
 
 
-# ------------------------------------------------------------------------------------------- compiled parts
-
-
 @njit(cache=True, nogil=True)
 def euclidean(xy: np.ndarray) -> np.ndarray:
     """[b, N, 2] -> [b, N, N]."""

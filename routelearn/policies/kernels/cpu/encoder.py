@@ -50,9 +50,6 @@ def _normalises(norm: Any) -> bool:
     return isinstance(norm, torch.nn.BatchNorm1d) and norm.training and norm.momentum is not None and norm.affine
 
 
-# ------------------------------------------------------------------------------------------- normalisation
-
-
 def _normal(norm: Any, shift: Tensor | None, shares: list[Any]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Factor and offset [D] that normalise, the mean and one over the deviation; the running averages move on.
 
@@ -86,9 +83,6 @@ def _normal_gradient(
     p = weight * inverse
     q = -p * inverse * along / rows
     return [part.float().numpy() for part in (p, q, -p * total / rows - q * mean)], [along.float(), total.float()]
-
-
-# --------------------------------------------------------------------------------------------------- layer
 
 
 class _Share:

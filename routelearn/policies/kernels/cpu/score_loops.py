@@ -53,9 +53,6 @@ def _lists(nodes):
     return made[0], made[1], made[2], made[3]
 
 
-# --------------------------------------------------------------------------------------- matrix products
-
-
 @njit
 def _multiply(source, start, rows, count, tile, out, to, places):
     """out[to + places[i]] += sum over c of source[start + rows[i] + c] * tile_c; the tile stays in registers."""
@@ -119,9 +116,6 @@ def _add_row(factors, tile, out, start):
     for q in range(LANES):
         total = multiply_add(spread(factors, q), load(tile, q * LANES), total)
     store(out, start, total)
-
-
-# ---------------------------------------------------------------------------------------- a block's input
 
 
 @njit
@@ -221,9 +215,6 @@ def _lean_gradient(weights, features, reach, count, rows, groups, room, d_step, 
         _add_row(room, rows, d_step, at + g * width)
 
 
-# -------------------------------------------------------------------------------------------------- heads
-
-
 @njit
 def _clear(out, start, length):
     zero = splat(np.float32(0))
@@ -263,9 +254,6 @@ def _attend(keys, values, own, step, at, sizes, rows, adjacent, count, shut, fea
     _weigh(weights, shut, count)
     _mix(values, own, rows, count, weights, glimpse)
     _lean(weights, features, reach, count, step, at + groups * width, width, groups, glimpse)
-
-
-# ------------------------------------------------------------------------------------------------- forward
 
 
 @njit
@@ -341,9 +329,6 @@ def score(
                 _tilt(glimpse, step, into_pointer + column, width, groups, features, reach, count, compatibility)
             kept = (b * blocks + block) * reach
             _settle(compatibility, shut, count, clip, chosen, first, lanes, listed, place, room, log_prob, slopes, kept)
-
-
-# ------------------------------------------------------------------------------------------------ backward
 
 
 @njit

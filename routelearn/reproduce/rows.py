@@ -28,41 +28,24 @@ QUICK_SECONDS = 60.0  # constructions stop when they are done, in milliseconds
 UNKNOWN_SECONDS = 10.0  # with the paper's limits, where the paper repeats a figure of others without a time
 PAPER_CORES = 32  # instances that the paper solved side by side
 
+# How a row is filled: by a solver that stops by itself, uses its seconds, proves, or runs for as long as the row's name
+# says; by a trained model; or as the paper has it.
 QUICK, SEARCH, EXACT, TIMED = "quick", "search", "exact", "timed"
+GREEDY, SAMPLED, REPORTED = "greedy", "sampled", "reported"
 
 
 @dataclass(frozen=True)
-class Method:
-    """A row that solvers can fill."""
-
+class Row:
     row: str
-    solvers: tuple[str, ...]  # the first that is usable
-    kind: str  # QUICK: stops by itself; SEARCH: uses its seconds; EXACT: until proved; TIMED: the row names the limit
-    seconds: float = 0.0  # TIMED: that limit
+    kind: str
+    solvers: str = ""  # the first of these that is usable
+    note: str = ""  # how it differs from the row of that name in the paper; REPORTED: where the figures are from
+    seconds: float = 0.0  # TIMED: the limit
     sizes: tuple[int, ...] = SIZES  # EXACT: where a proof is to be had in reasonable time
     short: tuple[int, ...] = ()  # TIMED: sizes at which most are done long before the limit
-    note: str = ""  # how it differs from the row of that name in the paper
 
 
-@dataclass(frozen=True)
-class Learned:
-    """A row that a trained model fills."""
-
-    row: str
-    sampling: bool
-
-
-@dataclass(frozen=True)
-class Reported:
-    """A row that is shown as the paper has it."""
-
-    row: str
-    source: str
-
-
-Row = Method | Learned | Reported
-
-GREEDY, SAMPLING = Learned("AM (greedy)", False), Learned("AM (sampling)", True)
+AM_GREEDY, AM_SAMPLING = Row("AM (greedy)", GREEDY), Row("AM (sampling)", SAMPLED)
 LKH = "LKH through elkai, unless ROUTELEARN_LKH3 names LKH-3"
 NAZARI = "reported by Nazari et al. (2018)"
 SWEEP = "routes are put in order by 2OPT and Or-opt; the paper repeats what Nazari et al. reported"
@@ -70,126 +53,112 @@ UNORDERED = "customers of a route in the order of their angle"
 EAN = "the code of Deudon et al. (2018), run by the paper's authors"
 
 
-def _quick(row: str, solver: str, note: str = "") -> Method:
-    return Method(row, (solver,), QUICK, note=note)
-
-
-def _search(row: str, solver: str, note: str = "") -> Method:
-    return Method(row, (solver,), SEARCH, note=note)
-
-
-def _timed(row: str, solver: str, seconds: float, short: tuple[int, ...] = ()) -> Method:
-    return Method(row, (solver,), TIMED, seconds, short=short)
-
-
-def _orienteering() -> tuple[Row, ...]:
-    return (
-        Method("Gurobi", ("gurobi",), EXACT, sizes=(20,)),
-        _timed("Gurobi (1s)", "gurobi", 1, short=(20, 50)),
-        *(_timed(f"Gurobi ({limit}s)", "gurobi", limit, short=(20,)) for limit in (10, 30)),
-        _quick("Compass", "compass"),
-        _quick("Tsili (greedy)", "tsiligirides"),
-        GREEDY,
-        _search("GA (Python)", "op-genetic", "another genetic algorithm, compiled; the paper ran one in Python"),
-        _timed("OR Tools (10s)", "ortools", 10),
-        _quick("Tsili (sampling)", "tsiligirides-sampling"),
-        SAMPLING,
-        Method("SCIP", ("scip",), EXACT, sizes=(20,)),
-        Method("CP-SAT", ("cpsat",), TIMED, EXACT_SECONDS, sizes=(20,)),  # proves them too, ten times slower
-        _search("PyVRP", "pyvrp"),
-        _search("OR Tools", "ortools"),
-    )
-
+ORIENTEERING = (
+    Row("Gurobi", EXACT, "gurobi", sizes=(20,)),
+    Row("Gurobi (1s)", TIMED, "gurobi", seconds=1, short=(20, 50)),
+    *(Row(f"Gurobi ({limit}s)", TIMED, "gurobi", seconds=limit, short=(20,)) for limit in (10, 30)),
+    Row("Compass", QUICK, "compass"),
+    Row("Tsili (greedy)", QUICK, "tsiligirides"),
+    AM_GREEDY,
+    Row("GA (Python)", SEARCH, "op-genetic", "another genetic algorithm, compiled; the paper ran one in Python"),
+    Row("OR Tools (10s)", TIMED, "ortools", seconds=10),
+    Row("Tsili (sampling)", QUICK, "tsiligirides-sampling"),
+    AM_SAMPLING,
+    Row("SCIP", EXACT, "scip", sizes=(20,)),
+    Row("CP-SAT", TIMED, "cpsat", seconds=EXACT_SECONDS, sizes=(20,)),  # proves them too, ten times slower
+    Row("PyVRP", SEARCH, "pyvrp"),
+    Row("OR Tools", SEARCH, "ortools"),
+)
 
 ROWS: dict[str, tuple[Row, ...]] = {
     "tsp": (
-        Method("Concorde", ("concorde",), EXACT),
-        Method("LKH3", ("lkh3", "elkai"), QUICK, note=LKH),
-        Method("Gurobi", ("gurobi",), EXACT),
-        _timed("Gurobi (1s)", "gurobi", 1, short=(20, 50)),
-        _quick("Nearest Insertion", "nearest-insertion"),
-        _quick("Random Insertion", "random-insertion"),
-        _quick("Farthest Insertion", "farthest-insertion"),
-        _quick("Nearest Neighbor", "nearest-neighbour"),
-        Reported("Vinyals 2015 (gr.)", "reported by Vinyals et al. (2015)"),
-        Reported("Bello 2016 (gr.)", "reported by Bello et al. (2016)"),
-        Reported("Dai 2017", "computed from the gaps that Dai et al. (2017) report"),
-        Reported("Nowak 2017", "reported by Nowak et al. (2017)"),
-        Reported("EAN (greedy)", EAN),
-        GREEDY,
-        _search("OR Tools", "ortools", "the paper repeats what Bello et al. (2016) reported"),
-        _quick("Chr.f. + 2OPT", "christofides+2opt", "with Or-opt; the paper repeats what Vinyals et al. reported"),
-        Reported("Bello 2016 (s.)", "reported by Bello et al. (2016)"),
-        Reported("EAN (gr. + 2OPT)", EAN),
-        Reported("EAN (sampling)", EAN),
-        Reported("EAN (s. + 2OPT)", EAN),
-        SAMPLING,
-        Method("SCIP", ("scip",), EXACT),
-        Method("CP-SAT", ("cpsat",), EXACT, sizes=(20,)),
-        _search("PyVRP", "pyvrp"),
-        _quick("Savings", "tsp-savings"),
-        _quick("Savings + 2OPT", "tsp-savings+2opt"),
-        _quick("Christofides", "christofides"),
-        _quick("Nearest Insertion + 2OPT", "nearest-insertion+2opt"),
-        _quick("Random Insertion + 2OPT", "random-insertion+2opt"),
-        _quick("Farthest Insertion + 2OPT", "farthest-insertion+2opt"),
-        _quick("Nearest Neighbor + 2OPT", "nearest-neighbour+2opt"),
+        Row("Concorde", EXACT, "concorde"),
+        Row("LKH3", QUICK, "lkh3 elkai", note=LKH),
+        Row("Gurobi", EXACT, "gurobi"),
+        Row("Gurobi (1s)", TIMED, "gurobi", seconds=1, short=(20, 50)),
+        Row("Nearest Insertion", QUICK, "nearest-insertion"),
+        Row("Random Insertion", QUICK, "random-insertion"),
+        Row("Farthest Insertion", QUICK, "farthest-insertion"),
+        Row("Nearest Neighbor", QUICK, "nearest-neighbour"),
+        Row("Vinyals 2015 (gr.)", REPORTED, note="reported by Vinyals et al. (2015)"),
+        Row("Bello 2016 (gr.)", REPORTED, note="reported by Bello et al. (2016)"),
+        Row("Dai 2017", REPORTED, note="computed from the gaps that Dai et al. (2017) report"),
+        Row("Nowak 2017", REPORTED, note="reported by Nowak et al. (2017)"),
+        Row("EAN (greedy)", REPORTED, note=EAN),
+        AM_GREEDY,
+        Row("OR Tools", SEARCH, "ortools", "the paper repeats what Bello et al. (2016) reported"),
+        Row("Chr.f. + 2OPT", QUICK, "christofides+2opt", "with Or-opt; the paper repeats what Vinyals et al. reported"),
+        Row("Bello 2016 (s.)", REPORTED, note="reported by Bello et al. (2016)"),
+        Row("EAN (gr. + 2OPT)", REPORTED, note=EAN),
+        Row("EAN (sampling)", REPORTED, note=EAN),
+        Row("EAN (s. + 2OPT)", REPORTED, note=EAN),
+        AM_SAMPLING,
+        Row("SCIP", EXACT, "scip"),
+        Row("CP-SAT", EXACT, "cpsat", sizes=(20,)),
+        Row("PyVRP", SEARCH, "pyvrp"),
+        Row("Savings", QUICK, "tsp-savings"),
+        Row("Savings + 2OPT", QUICK, "tsp-savings+2opt"),
+        Row("Christofides", QUICK, "christofides"),
+        Row("Nearest Insertion + 2OPT", QUICK, "nearest-insertion+2opt"),
+        Row("Random Insertion + 2OPT", QUICK, "random-insertion+2opt"),
+        Row("Farthest Insertion + 2OPT", QUICK, "farthest-insertion+2opt"),
+        Row("Nearest Neighbor + 2OPT", QUICK, "nearest-neighbour+2opt"),
     ),
     "cvrp": (
-        Reported("Gurobi", "run by the paper's authors; no solver here proves optimal CVRP solutions"),
-        _search("LKH3", "lkh3"),
-        Reported("RL (greedy)", NAZARI),
-        GREEDY,
-        Reported("RL (beam 10)", NAZARI),
-        _quick("Random CW", "random-savings", "the paper repeats what Nazari et al. reported"),
-        _quick("Random Sweep", "random-sweep+2opt", SWEEP),
-        _search("OR Tools", "ortools", "the paper repeats what Nazari et al. reported"),
-        SAMPLING,
-        _search("PyVRP", "pyvrp"),
-        _search("HGS-CVRP", "hygese"),
-        _quick("Savings", "savings"),
-        _quick("Savings + 2OPT", "savings+2opt"),
-        _quick("Random CW + 2OPT", "random-savings+2opt"),
-        _quick("Sweep", "sweep+2opt"),
-        _quick("Sweep, unordered", "sweep", UNORDERED),
-        _quick("Random Sweep, unordered", "random-sweep", UNORDERED),
+        Row("Gurobi", REPORTED, note="run by the paper's authors; no solver here proves optimal CVRP solutions"),
+        Row("LKH3", SEARCH, "lkh3"),
+        Row("RL (greedy)", REPORTED, note=NAZARI),
+        AM_GREEDY,
+        Row("RL (beam 10)", REPORTED, note=NAZARI),
+        Row("Random CW", QUICK, "random-savings", "the paper repeats what Nazari et al. reported"),
+        Row("Random Sweep", QUICK, "random-sweep+2opt", SWEEP),
+        Row("OR Tools", SEARCH, "ortools", "the paper repeats what Nazari et al. reported"),
+        AM_SAMPLING,
+        Row("PyVRP", SEARCH, "pyvrp"),
+        Row("HGS-CVRP", SEARCH, "hygese"),
+        Row("Savings", QUICK, "savings"),
+        Row("Savings + 2OPT", QUICK, "savings+2opt"),
+        Row("Random CW + 2OPT", QUICK, "random-savings+2opt"),
+        Row("Sweep", QUICK, "sweep+2opt"),
+        Row("Sweep, unordered", QUICK, "sweep", UNORDERED),
+        Row("Random Sweep, unordered", QUICK, "random-sweep", UNORDERED),
     ),
     "sdvrp": (
-        Reported("RL (greedy)", NAZARI),
-        GREEDY,
-        Reported("RL (beam 10)", NAZARI),
-        SAMPLING,
-        _quick("Savings", "savings"),
-        _quick("Savings + 2OPT", "savings+2opt"),
-        _quick("Random CW", "random-savings"),
-        _quick("Random CW + 2OPT", "random-savings+2opt"),
-        _quick("Sweep", "sweep+2opt"),
-        _quick("Random Sweep", "random-sweep+2opt"),
-        _quick("Sweep, unordered", "sweep", UNORDERED),
-        _quick("Random Sweep, unordered", "random-sweep", UNORDERED),
+        Row("RL (greedy)", REPORTED, note=NAZARI),
+        AM_GREEDY,
+        Row("RL (beam 10)", REPORTED, note=NAZARI),
+        AM_SAMPLING,
+        Row("Savings", QUICK, "savings"),
+        Row("Savings + 2OPT", QUICK, "savings+2opt"),
+        Row("Random CW", QUICK, "random-savings"),
+        Row("Random CW + 2OPT", QUICK, "random-savings+2opt"),
+        Row("Sweep", QUICK, "sweep+2opt"),
+        Row("Random Sweep", QUICK, "random-sweep+2opt"),
+        Row("Sweep, unordered", QUICK, "sweep", UNORDERED),
+        Row("Random Sweep, unordered", QUICK, "random-sweep", UNORDERED),
     ),
-    "op-dist": _orienteering(),
-    "op-const": _orienteering(),
-    "op-unif": _orienteering(),
+    "op-dist": ORIENTEERING,
+    "op-const": ORIENTEERING,
+    "op-unif": ORIENTEERING,
     "pctsp": (
-        Method("Gurobi", ("gurobi",), EXACT, sizes=(20,)),
-        *(_timed(f"Gurobi ({limit}s)", "gurobi", limit, short=(20,)) for limit in (1, 10, 30)),
-        GREEDY,
-        _search("ILS (C++)", "pctsp-ils", "this package's own iterated local search"),
-        _timed("OR Tools (10s)", "ortools", 10),
-        _timed("OR Tools (60s)", "ortools", 60),
-        Reported("ILS (Python 10x)", "run by the paper's authors"),
-        SAMPLING,
-        Method("SCIP", ("scip",), EXACT, sizes=(20,)),
-        Method("CP-SAT", ("cpsat",), EXACT, sizes=(20,)),
-        _search("OR Tools", "ortools"),
+        Row("Gurobi", EXACT, "gurobi", sizes=(20,)),
+        *(Row(f"Gurobi ({limit}s)", TIMED, "gurobi", seconds=limit, short=(20,)) for limit in (1, 10, 30)),
+        AM_GREEDY,
+        Row("ILS (C++)", SEARCH, "pctsp-ils", "this package's own iterated local search"),
+        Row("OR Tools (10s)", TIMED, "ortools", seconds=10),
+        Row("OR Tools (60s)", TIMED, "ortools", seconds=60),
+        Row("ILS (Python 10x)", REPORTED, note="run by the paper's authors"),
+        AM_SAMPLING,
+        Row("SCIP", EXACT, "scip", sizes=(20,)),
+        Row("CP-SAT", EXACT, "cpsat", sizes=(20,)),
+        Row("OR Tools", SEARCH, "ortools"),
     ),
     "spctsp": (
         *(
-            _search(f"REOPT ({part})", f"reopt-{part}", "plans with this package's own iterated local search")
+            Row(f"REOPT ({part})", SEARCH, f"reopt-{part}", "plans with this package's own iterated local search")
             for part in ("all", "half", "first")
         ),
-        GREEDY,
+        AM_GREEDY,
     ),
 }
 
@@ -202,16 +171,12 @@ def fact_of(problem: str, row: str, n: int) -> Fact | None:
 FACTS = {(fact.problem, fact.method, fact.n): fact for fact in paper_results()}
 
 
-def in_paper(problem: str, row: str) -> bool:
-    return any(fact_of(problem, row, n) for n in SIZES)
-
-
 def parse_time(text: str) -> float:
     """Seconds from the paper's 0s, 5m, 12h."""
     return float(text[:-1]) * {"s": 1, "m": 60, "h": 3600}[text[-1]]
 
 
-def seconds_for(method: Method, problem: str, n: int, paper_limits: bool) -> float:
+def seconds_for(method: Row, problem: str, n: int, paper_limits: bool) -> float:
     """The limit for one instance. The paper's own: what its time for 10,000 instances on 32 cores comes to."""
     if method.kind == TIMED:
         return method.seconds
@@ -239,7 +204,7 @@ def typical_seconds(problem: str, n: int, solver: str) -> float:
     return TYPICAL.get((problem.partition("-")[0], n), {}).get(solver, TYPICAL_OTHER)
 
 
-def not_run(method: Method, n: int, paper_limits: bool) -> str | None:
+def not_run(method: Row, n: int, paper_limits: bool) -> str | None:
     """Why a method is left out at this size although it is usable; None if it runs."""
     if n not in method.sizes:
         return f"run to optimality at n = {', '.join(map(str, method.sizes))} only"

@@ -20,38 +20,15 @@ from routelearn.evaluation.evaluate import evaluate
 from routelearn.models import model_file
 from routelearn.models.model_file import Model
 from routelearn.problems.base import take
-from routelearn.reproduce.layout import Outcome, grid_of, legend
-from routelearn.reproduce.rows import (
-    EXACT,
-    QUICK,
-    ROWS,
-    SIZES,
-    TABLE1,
-    TABLE_OP,
-    TITLES,
-    Learned,
-    Method,
-    Reported,
-    Row,
-    check_problems,
-    not_run,
-    seconds_for,
-    typical_seconds,
-)
+from routelearn.reproduce import rows as table
+from routelearn.reproduce.layout import Cell, grid_of, legend
+from routelearn.reproduce.rows import SIZES, TITLES, Row
 from routelearn.reproduce.tables import write_tables
 from routelearn.reproduce.timetable import Timetable
 from routelearn.solvers import get as get_solver
 from routelearn.solvers.adapters.runner import SolverError, worker_count
-from routelearn.solvers.farm.running import (
-    Block,
-    Progress,
-    Result,
-    Store,
-    collect,
-    settings_of,
-    solve_instances,
-    stored_blocks,
-)
+from routelearn.solvers.farm import running as farm
+from routelearn.solvers.farm.running import Progress
 
 SAMPLES_CPU, SAMPLES_GPU = 320, 1280  # rollouts of AM (sampling); the paper draws 1280
 AUGMENT = 8  # of those, the symmetries of the square they are spread over
@@ -96,39 +73,21 @@ class Options:
         return SAMPLES_GPU if self.paper_limits or self.device.type == "cuda" else SAMPLES_CPU
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One row at one size: how it is to be filled, or why it is not."""
-
-    problem: str
-    n: int
-    row: Row
-    solver: str = ""
-    setting: str = ""
-    reason: str = ""  # set: nothing to run
-    seconds: float = 0.0  # for each instance
-    store: Path = Path()
-    model: Model | None = None
-
-    def outcome(self, result: Result | None = None, reason: str = "") -> Outcome:
-        reported = isinstance(self.row, Reported)
-        return Outcome(self.row.row, self.n, self.solver, self.setting, result, reason or self.reason, reported)
-
-
-def plan_method(problem: str, n: int, method: Method, options: Options, out: Path) -> Cell:
+def plan_method(problem: str, n: int, method: Row, options: Options, out: Path) -> Cell:
     """A row of solvers: the first usable one, or why there is none."""
-    cell = Cell(problem, n, method, method.solvers[0])
-    if reason := not_run(method, n, options.paper_limits):
+    names = method.solvers.split()
+    cell = Cell(problem, n, method, names[0])
+    if reason := table.not_run(method, n, options.paper_limits):
         return replace(cell, reason=reason)
-    reasons = [get_solver(name).unavailable() for name in method.solvers]
-    usable = [name for name, why in zip(method.solvers, reasons, strict=True) if why is None]
+    reasons = [get_solver(name).unavailable() for name in names]
+    usable = [name for name, why in zip(names, reasons, strict=True) if why is None]
     if not usable:
         return replace(cell, reason="; ".join(str(why) for why in reasons))
-    name, seconds = usable[0], seconds_for(method, problem, n, options.paper_limits)
+    name, seconds = usable[0], table.seconds_for(method, problem, n, options.paper_limits)
     return replace(
         cell,
         solver=name,
-        setting=f"{seconds:.3g} s" if method.kind not in (QUICK, EXACT) else "",
+        setting=f"{seconds:.3g} s" if method.kind not in (table.QUICK, table.EXACT) else "",
         seconds=seconds,
         store=out / "results" / f"{problem}{n}-first{options.limit}-{name}-{seconds:g}s-seed{options.seed}.jsonl",
     )
@@ -154,13 +113,13 @@ def weights_digest(model: Model) -> str:
     return digest.hexdigest()[:12]
 
 
-def plan_learned(problem: str, n: int, row: Learned, options: Options, out: Path) -> Cell:
+def plan_learned(problem: str, n: int, row: Row, options: Options, out: Path) -> Cell:
     """A row of the attention model, or the reason why there is none."""
     try:
         origin, model = pick_model(problem, n, options)
     except InputError as error:
         return Cell(problem, n, row, "attention model", reason=f"no model yet: {error}")
-    strategy = f"augment:{AUGMENT}+sample:{options.rollouts // AUGMENT}" if row.sampling else "greedy"
+    strategy = f"augment:{AUGMENT}+sample:{options.rollouts // AUGMENT}" if row.kind == table.SAMPLED else "greedy"
     sizes = "/".join(map(str, model.card.get("sizes", ["?"])))
     solver = f"model for n = {sizes}" + ("" if origin == "shipped" else f" ({Path(origin).name})")
     stem = f"{problem}{n}-first{options.limit}-{model.kind}-{weights_digest(model)}-{strategy.replace(':', '')}"
@@ -173,10 +132,10 @@ def plan(names: Sequence[str], out: Path, options: Options) -> list[Cell]:
     cells = []
     for problem in names:
         for n in options.sizes:
-            for row in ROWS[problem]:
-                if isinstance(row, Reported):
-                    cells.append(Cell(problem, n, row, reason=row.source))
-                elif isinstance(row, Learned):
+            for row in table.ROWS[problem]:
+                if row.kind == table.REPORTED:
+                    cells.append(Cell(problem, n, row, reason=row.note))
+                elif row.kind in (table.GREEDY, table.SAMPLED):
                     cells.append(plan_learned(problem, n, row, options, out))
                 else:
                     cells.append(plan_method(problem, n, row, options, out))
@@ -187,37 +146,36 @@ def expected_seconds(cell: Cell, options: Options) -> float:
     """About how long a cell takes on this machine, less what is stored; 0 if there is nothing to run."""
     if cell.reason:
         return 0.0
-    if isinstance(cell.row, Method):
-        if cell.row.kind == QUICK:
-            whole, blocks = QUICK_ROW_SECONDS, 1
-        else:
-            proves = cell.row.kind == EXACT or cell.n in cell.row.short
-            each = min(cell.seconds, typical_seconds(cell.problem, cell.n, cell.solver) if proves else cell.seconds)
-            whole, blocks = options.limit * each / worker_count(), options.limit
-    else:
-        sampled = isinstance(cell.row, Learned) and cell.row.sampling and options.device.type == "cpu"
+    if cell.model is not None:
+        sampled = cell.row.kind == table.SAMPLED and options.device.type == "cpu"
         rollouts = options.limit * (options.rollouts if sampled else 1)
         whole, blocks = 0.5 + ROLLOUT_SECONDS * rollouts * cell.n**2 / worker_count(), 1
-    return whole * max(0.0, 1 - stored_blocks(cell.store) / blocks)
+    elif cell.row.kind == table.QUICK:
+        whole, blocks = QUICK_ROW_SECONDS, 1
+    else:
+        proves = cell.row.kind == table.EXACT or cell.n in cell.row.short
+        each = table.typical_seconds(cell.problem, cell.n, cell.solver) if proves else cell.seconds
+        whole, blocks = options.limit * min(cell.seconds, each) / worker_count(), options.limit
+    return whole * max(0.0, 1 - farm.stored_blocks(cell.store) / blocks)
 
 
-def run_method(cell: Cell, x: Any, options: Options, watch: Watch) -> Outcome:
+def run_method(cell: Cell, x: Any, options: Options, watch: Watch) -> Cell:
     try:
         with watch(f"{TITLES[cell.problem]} n={cell.n}: {cell.row.row}", len(x.xy)) as progress:
-            result = solve_instances(
+            result = farm.solve_instances(
                 problems.get(cell.problem), x, get_solver(cell.solver), seconds=cell.seconds, seed=options.seed,
                 store=cell.store, on=options.on, progress=progress,
             )  # fmt: skip
     except (InputError, SolverError) as error:
-        return cell.outcome(reason=str(error).strip().splitlines()[-1])
-    return cell.outcome(result)
+        return replace(cell, reason=str(error).strip().splitlines()[-1])
+    return replace(cell, result=result)
 
 
-def run_learned(cell: Cell, model: Model, x: Any, options: Options, watch: Watch) -> Outcome:
+def run_learned(cell: Cell, model: Model, x: Any, options: Options, watch: Watch) -> Cell:
     """A row of the attention model; stored like a solver's, in one block."""
     spec, batch = problems.get(cell.problem), x.xy.shape[0]
     method = f"{model.kind} {weights_digest(model)} {cell.setting} on {options.device.type}"
-    with Store(cell.store, settings_of(spec, x, method, 0.0, options.seed, batch)) as store:
+    with farm.Store(cell.store, farm.settings_of(spec, x, method, 0.0, options.seed, batch)) as store:
         if not store.blocks:
             with watch(f"{TITLES[cell.problem]} n={cell.n}: {cell.row.row}", batch) as progress:
                 # As for solvers, what is compiled once does not count.
@@ -226,17 +184,16 @@ def run_learned(cell: Cell, model: Model, x: Any, options: Options, watch: Watch
                     spec, model.policy, x, cell.setting, device=options.device, seed=options.seed,
                     precision="float32", progress=progress,
                 )  # fmt: skip
-            tours: list[list[int] | None] = [list(tour) for tour in done.tours[:, 0].tolist()]
-            store.add(Block(0, tours, done.seconds), done.seconds)
-        return cell.outcome(collect(spec, x, store.blocks, batch, store.blocks[0].seconds))
+            store.add(farm.Block(0, done.tours[:, 0].tolist(), done.seconds), done.seconds)
+        return replace(cell, result=farm.collect(spec, x, store.blocks, batch, store.blocks[0].seconds))
 
 
-def run(cell: Cell, x: Any, options: Options, watch: Watch) -> Outcome:
+def run(cell: Cell, x: Any, options: Options, watch: Watch) -> Cell:
     if cell.reason:
-        return cell.outcome()
-    return (
-        run_method(cell, x, options, watch) if cell.model is None else run_learned(cell, cell.model, x, options, watch)
-    )
+        return cell
+    if cell.model is not None:
+        return run_learned(cell, cell.model, x, options, watch)
+    return run_method(cell, x, options, watch)
 
 
 def reproduce_table(
@@ -252,14 +209,14 @@ def reproduce_table(
 
     grids, records, paths = [], [], []
     for problem in names:
-        outcomes = []
+        done = []
         for n in options.sizes:
             x = take(generate(problem, n), slice(0, options.limit))
             for cell in cells:
                 if (cell.problem, cell.n) == (problem, n):
-                    outcomes.append(run(cell, x, options, announced))
+                    done.append(run(cell, x, options, announced))
                     timetable.passed()
-        grid, of_problem = grid_of(problem, ROWS[problem], outcomes, options.sizes)
+        grid, of_problem = grid_of(problem, done, options.sizes)
         grids.append(grid)
         records += of_problem
         # After every problem: whoever stops early has the tables so far.
@@ -270,10 +227,10 @@ def reproduce_table(
 
 def table1(chosen: Sequence[str], out: Path, options: Options, *, watch: Watch = silent) -> list[Path]:
     """Table 1: all problems, n = 20, 50 and 100."""
-    names = check_problems(chosen, TABLE1)
+    names = table.check_problems(chosen, table.TABLE1)
     return reproduce_table(names, out, options, "table1", "Table 1: Attention Model (AM) vs baselines", watch=watch)
 
 
 def table_op(out: Path, options: Options, *, watch: Watch = silent) -> list[Path]:
     """The additional results for the OP (appendix D.4): constant and uniform prizes."""
-    return reproduce_table(TABLE_OP, out, options, "table-op", "Additional results for the OP", watch=watch)
+    return reproduce_table(table.TABLE_OP, out, options, "table-op", "Additional results for the OP", watch=watch)

@@ -35,7 +35,10 @@ def in_order(job, seconds, seed):
     return Answer(list(range(job.nodes)))
 
 routelearn.register(
-    Library("mini-library", frozenset({"tsp"}), "MIT", False, False, "json", "none", in_order, prepare)
+    Library(
+        name="mini-library", problems=frozenset({"tsp"}), licence="MIT", package="json", extra="none",
+        function=in_order, prepare=prepare,
+    )
 )
 """
 

@@ -33,27 +33,45 @@ if TYPE_CHECKING:
 log = logging.getLogger("routelearn.solvers")
 
 
-def _refuse(solver: Library | Program, problem: Problem, seconds: float) -> None:
-    refuse_problem(solver, problem)
-    if not seconds > 0:
-        raise InputError(f"{solver.name}: {seconds:g} seconds for each instance; it must be more than 0")
-    if reason := solver.unavailable():
-        raise InputError(reason)
-
-
 @dataclass(frozen=True)
-class Library:
-    """A solver that is a Python package. A row without a feasible answer in time is all -1."""
+class Imported:
+    """Imports a module, in a solver worker."""
+
+    module: str
+
+    def __call__(self) -> None:
+        importlib.import_module(self.module)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Foreign:
+    """What libraries and programs have in common. A row without a feasible answer in time is all -1."""
 
     name: str
     problems: frozenset[str]
     licence: str
-    anytime: bool
-    exact: bool
+    anytime: bool = False
+    exact: bool = False
+
+    def unavailable(self) -> str | None:
+        raise NotImplementedError
+
+    def refuse(self, problem: Problem, seconds: float) -> None:
+        refuse_problem(self, problem)
+        if not seconds > 0:
+            raise InputError(f"{self.name}: {seconds:g} seconds for each instance; it must be more than 0")
+        if reason := self.unavailable():
+            raise InputError(reason)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Library(Foreign):
+    """A solver that is a Python package."""
+
     package: str  # what is imported
     extra: str  # the extra of this package that installs it
     function: SolveOne
-    prepare: Callable[[], None]  # what a solver worker does once, outside the time of any instance
+    prepare: Callable[[], None] | None = None  # in a solver worker, outside the time of any instance, if not an import
     refusal: Callable[[], str | None] = lambda: None  # why it cannot be used although it is installed
 
     def unavailable(self) -> str | None:
@@ -62,19 +80,15 @@ class Library:
         return self.refusal()
 
     def solve(self, problem: Problem, x: Any, *, seconds: float, seed: int = 0) -> Tensor:
-        _refuse(self, problem, seconds)
-        return solve_in_workers(problem, x, self.function, seconds=seconds, seed=seed, prepare=self.prepare)
+        self.refuse(problem, seconds)
+        prepare = self.prepare or Imported(self.package)
+        return solve_in_workers(problem, x, self.function, seconds=seconds, seed=seed, prepare=prepare)
 
 
-@dataclass(frozen=True)
-class Program:
-    """A solver that is a program of its own. A row without a feasible answer in time is all -1."""
+@dataclass(frozen=True, kw_only=True)
+class Program(Foreign):
+    """A solver that is a program of its own."""
 
-    name: str
-    problems: frozenset[str]
-    licence: str
-    anytime: bool
-    exact: bool
     variable: str  # the environment variable that holds its path
     title: str  # what to build
     command: Callable[[Task, Path, str, float, int], Sequence[str]]  # (task, folder, program, seconds, seed)
@@ -91,7 +105,7 @@ class Program:
         return None
 
     def solve(self, problem: Problem, x: Any, *, seconds: float, seed: int = 0) -> Tensor:
-        _refuse(self, problem, seconds)
+        self.refuse(problem, seconds)
         return solve_rows(problem, x, lambda task, row: self._solve_one(task, row, seconds, seed))
 
     def _solve_one(self, task: Task, row: int, seconds: float, seed: int) -> Answer:

@@ -36,7 +36,6 @@ SOLVERS = (
         name="concorde",
         problems=frozenset({"tsp"}),
         licence="free for academic use only",
-        anytime=False,
         exact=True,
         variable="ROUTELEARN_CONCORDE",
         title="Concorde (math.uwaterloo.ca/tsp/concorde)",

@@ -5,17 +5,13 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from routelearn.solvers.adapters.base import Library
+from routelearn.solvers.adapters.base import Imported, Library
 from routelearn.solvers.adapters.mip import within_reach
 from routelearn.solvers.tasks import NOTHING, OP, Answer, Task, limited_legs, unit_scale, whole, whole_prizes
 
 SCALE = 10**6  # the longest leg, or the length limit, in whole numbers
 
 SEARCHES = 8  # side by side: a portfolio of different methods, worth more than its cores (OR-Tools asks for 8)
-
-
-def prepare() -> None:
-    from ortools.sat.python import cp_model  # noqa: F401
 
 
 def solve_one(task: Task, seconds: float, seed: int) -> Answer:
@@ -74,11 +70,10 @@ SOLVERS = (
         name="cpsat",
         problems=frozenset({"tsp", "pctsp"}) | OP,
         licence="Apache-2.0",
-        anytime=False,
         exact=True,
         package="ortools",
         extra="solvers",
         function=solve_one,
-        prepare=prepare,
+        prepare=Imported("ortools.sat.python.cp_model"),
     ),
 )

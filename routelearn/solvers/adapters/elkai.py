@@ -9,10 +9,6 @@ from routelearn.solvers.tasks import NOTHING, Answer, Task
 TRIALS_PER_NODE = 1  # LKH's own default: as many trials as nodes
 
 
-def prepare() -> None:
-    import elkai  # noqa: F401
-
-
 def solve_one(task: Task, seconds: float, seed: int) -> Answer:
     """One run of LKH, cut short by the time limit (which counts per run)."""
     from elkai import _elkai  # the public functions take neither seed nor time limit
@@ -35,11 +31,8 @@ SOLVERS = (
         name="elkai",
         problems=frozenset({"tsp"}),
         licence="LKH: free for academic and non-commercial use only",
-        anytime=False,
-        exact=False,
         package="elkai",
         extra="lkh",
         function=solve_one,
-        prepare=prepare,
     ),
 )

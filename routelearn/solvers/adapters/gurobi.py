@@ -118,7 +118,6 @@ SOLVERS = (
         name="gurobi",
         problems=frozenset({"tsp", "pctsp"}) | OP,
         licence="proprietary; the bundled licence stops at 2,000 variables",
-        anytime=False,
         exact=True,
         package="gurobipy",
         extra="exact",

@@ -14,10 +14,6 @@ LONGEST_LEG = 1000.0  # HGS ends its process when the longest leg or largest dem
 LARGEST_DEMAND = 100_000
 
 
-def prepare() -> None:
-    import hygese  # noqa: F401
-
-
 def _load(task: Task) -> tuple[np.ndarray, float]:
     """Demands [N] and capacity in HGS's range. Halving is exact in floats, so full loads stay full."""
     assert task.demand is not None
@@ -67,10 +63,8 @@ SOLVERS = (
         problems=frozenset({"cvrp"}),
         licence="MIT",
         anytime=True,
-        exact=False,
         package="hygese",
         extra="lkh",
         function=solve_one,
-        prepare=prepare,
     ),
 )

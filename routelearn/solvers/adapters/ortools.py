@@ -108,7 +108,6 @@ SOLVERS = (
         problems=frozenset({"tsp", "cvrp", "pctsp"}) | OP,
         licence="Apache-2.0",
         anytime=True,
-        exact=False,
         package="ortools",
         extra="solvers",
         function=solve_one,

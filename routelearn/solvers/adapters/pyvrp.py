@@ -16,10 +16,6 @@ LIMIT = 10**7  # OP: the length limit in whole numbers
 LARGEST_PRIZE = 100 * LIMIT  # OP: a hundredth of it still outweighs every saving in length
 
 
-def prepare() -> None:
-    import pyvrp  # noqa: F401
-
-
 def _prizes(task: Task) -> np.ndarray:
     """[N] whole: so large that prize comes first and length, at a cost of 1, only guides the search.
 
@@ -72,10 +68,8 @@ SOLVERS = (
         problems=frozenset({"tsp", "cvrp"}) | OP,
         licence="MIT",
         anytime=True,
-        exact=False,
         package="pyvrp",
         extra="solvers",
         function=solve_one,
-        prepare=prepare,
     ),
 )

@@ -144,7 +144,6 @@ SOLVERS = (
         name="scip",
         problems=frozenset({"tsp", "pctsp"}) | OP,
         licence="Apache-2.0 (SCIP), MIT (PySCIPOpt)",
-        anytime=False,
         exact=True,
         package="pyscipopt",
         extra="exact",

@@ -10,7 +10,7 @@ from routelearn.solvers.base import Solver
 
 # One method family or one foreign program a module, each with a tuple SOLVERS.
 OWN = (
-    *("neighbour", "insertion", "savings", "christofides", "twoopt", "sweep"),
+    *("constructions", "savings", "christofides", "twoopt", "sweep"),
     *("tsiligirides", "op_genetic", "pctsp_ils", "reopt"),
 )
 ADAPTERS = ("pyvrp", "ortools", "cpsat", "scip", "gurobi", "elkai", "hygese", "lkh3", "concorde", "compass")

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from routelearn.solvers.own.christofides import christofides, spanning_tree
-from routelearn.solvers.own.insertion import FARTHEST, NEAREST, RANDOM, insertion
-from routelearn.solvers.own.neighbour import nearest_neighbour
+from routelearn.solvers.own.constructions import FARTHEST, NEAREST, RANDOM, insertion, nearest_neighbour
 from routelearn.solvers.own.savings import tsp_savings
 
 

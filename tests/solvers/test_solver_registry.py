@@ -38,7 +38,7 @@ def test_the_solvers_of_a_problem():
 def test_the_import_loads_no_foreign_solver_and_compiles_nothing():
     code = (
         "import sys; from routelearn.solvers import SOLVERS; "
-        "from routelearn.solvers.own.insertion import insertion; "
+        "from routelearn.solvers.own.constructions import insertion; "
         "print([m for m in ('pyvrp', 'ortools', 'pyscipopt', 'gurobipy', 'elkai', 'hygese') if m in sys.modules], "
         "insertion.signatures)"
     )

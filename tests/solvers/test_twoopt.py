@@ -5,10 +5,9 @@ from __future__ import annotations
 import brute_force
 import numpy as np
 import pytest
-import torch
 from test_constructions import legs, length
 
-from routelearn.solvers.own.twoopt import shorten, shorten_routes, two_opt_or_opt
+from routelearn.solvers.own.twoopt import shorten, shorten_routes
 
 
 @pytest.mark.parametrize("symmetric", [True, False])
@@ -41,15 +40,11 @@ def test_no_reversal_and_no_move_of_up_to_three_nodes_improves_the_result(symmet
 
 def test_small_tours_end_up_near_the_optimum():
     d = np.stack([legs(8, seed) for seed in range(40)])
-    tours = two_opt_or_opt(torch.from_numpy(d), torch.arange(8).expand(40, 8))
-    lengths = [length(d[b], tours[b].numpy()) for b in range(40)]
+    tours = np.tile(np.arange(8), (40, 1))
+    for b in range(40):
+        shorten(d[b], tours[b], 8)
+    lengths = [length(d[b], tours[b]) for b in range(40)]
     assert np.mean(lengths) <= 1.01 * np.mean([brute_force.tsp(w.tolist()) for w in d])
-
-
-def test_the_tours_given_are_left_alone():
-    given = torch.arange(12).expand(3, 12).clone()
-    two_opt_or_opt(torch.from_numpy(np.stack([legs(12, seed) for seed in range(3)])), given)
-    assert torch.equal(given, torch.arange(12).expand(3, 12))
 
 
 def test_only_the_part_that_counts_is_moved():

@@ -15,7 +15,7 @@ from routelearn.problems.base import Problem, take
 from routelearn.solvers.base import Solver
 
 if TYPE_CHECKING:
-    from routelearn.solvers.farm.blocks import Block
+    from routelearn.solvers.farm.running import Block
 
 ATTEMPTS = 5  # of a block whose farm worker or node was lost although Ray itself had tried again
 
@@ -44,7 +44,7 @@ def solve_remote(
 
     import torch
 
-    from routelearn.solvers.farm.blocks import solve_block
+    from routelearn.solvers.farm.running import solve_block
 
     os.environ["ROUTELEARN_WORKERS"] = "1"
     torch.set_num_threads(1)
@@ -65,7 +65,7 @@ def ray_blocks(
     solver: Solver, problem: Problem, x: Any, firsts: list[int], size: int, seconds: float, seed: int
 ) -> Iterator[Block]:
     """Blocks in the order in which they are done. Ray runs a task again if its node dies; so do we, if Ray gives up."""
-    from routelearn.solvers.farm.blocks import Block
+    from routelearn.solvers.farm.running import Block
 
     ray = load_ray()
     remote = ray.remote(num_cpus=1, max_retries=-1)(solve_remote)

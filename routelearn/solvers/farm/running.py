@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -29,7 +29,6 @@ from routelearn.solvers import reveal
 from routelearn.solvers.adapters.base import Library, Program
 from routelearn.solvers.adapters.runner import worker_count
 from routelearn.solvers.base import Solver, refuse_problem
-from routelearn.solvers.farm.blocks import Block, solve_block
 from routelearn.solvers.own.common import CELLS
 from routelearn.solvers.tasks import tours_of
 
@@ -37,6 +36,23 @@ FORMAT = 1
 HEADER = b'{"settings":'  # how a store begins; a file that begins otherwise is somebody else's
 PLACES = ("local", "ray")
 Progress = Callable[[int], None]  # hears of instances done
+
+
+class Block(NamedTuple):
+    """The answers for rows first to first + len(tours)."""
+
+    first: int
+    tours: list[list[int] | None]
+    seconds: float
+
+
+def solve_block(solver: Solver, problem: Problem, x: Any, first: int, seconds: float, seed: int) -> Block:
+    """One block; what a solver may not see (SPCTSP's real prizes) is told only as nodes are visited."""
+    started = time.perf_counter()
+    own_seed = (seed * 1_000_003 + first) % 2**31
+    tours = reveal.run(solver, problem, x, seconds=seconds, seed=own_seed)
+    taken = time.perf_counter() - started
+    return Block(first, [None if row[0] < 0 else row for row in tours[:, 0].tolist()], taken)
 
 
 @dataclass(frozen=True)

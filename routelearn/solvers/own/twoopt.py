@@ -11,9 +11,8 @@ from functools import partial
 
 import numpy as np
 from numba import njit
-from torch import Tensor
 
-from routelearn.solvers.own import christofides, insertion, neighbour, savings, sweep
+from routelearn.solvers.own import christofides, constructions, savings, sweep
 from routelearn.solvers.own.common import Chunk, Heuristic
 
 GAIN = 1e-9  # share of the legs replaced: a smaller gain is rounding, and could go round in circles
@@ -98,13 +97,6 @@ def _shorten_all(d: np.ndarray, tours: np.ndarray) -> None:
         shorten(d[b], tours[b], tours.shape[1])
 
 
-def two_opt_or_opt(distances: Tensor, tours: Tensor) -> Tensor:
-    """Tours [B, N] of all nodes, no longer than those given, over distances [B, N, N], symmetric or not."""
-    better = tours.numpy().astype(np.int64)
-    _shorten_all(np.ascontiguousarray(distances.numpy(), dtype=np.float64), better)
-    return tours.new_tensor(better)
-
-
 @njit(cache=True, nogil=True)
 def shorten_routes(d: np.ndarray, tour: np.ndarray) -> None:
     """Improve each route of a vehicle tour [T] (customers, 0 between routes) for itself, in place."""
@@ -137,7 +129,7 @@ def _vehicle_method(construct: Heuristic, chunk: Chunk) -> list[np.ndarray]:
 SOLVERS = tuple(
     replace(construct, name=f"{construct.name}+2opt", method=partial(method, construct))
     for method, constructs in (
-        (_tour_method, (*neighbour.SOLVERS, *insertion.SOLVERS, *savings.TSP_SOLVERS, *christofides.SOLVERS)),
+        (_tour_method, (*constructions.SOLVERS, *savings.TSP_SOLVERS, *christofides.SOLVERS)),
         (_vehicle_method, (*savings.VEHICLE_SOLVERS, *sweep.SOLVERS)),
     )
     for construct in constructs

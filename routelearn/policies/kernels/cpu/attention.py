@@ -17,6 +17,7 @@ from routelearn.policies.kernels.cpu.vectors import (
     load,
     maximum,
     multiply_add,
+    over_columns,
     splat,
     spread,
     store,
@@ -100,10 +101,7 @@ def _weigh(scores, count, padded, scale, outside, inverse):
             weight = exp(multiply_add(subtract(load(scores, row + j), highest), factor, zero))
             store(scores, row + j, weight)
             total = add(total, weight)
-        total = add(total, swap8(total))
-        total = add(total, swap4(total))
-        total = add(total, swap2(total))
-        total = add(total, swap1(total))
+        total = over_columns(total, 1)
         inverse[i] = np.float32(1) / first(total)
 
 
@@ -154,10 +152,7 @@ def attend_gradient(batch, count, heads, scale, qkv, out, d_out, d_qkv):
             for i in range(count):
                 # sum_n w_n dw_n, over nodes, equals the output's product with its gradient, over columns.
                 along = multiply_add(load(out, own + i * width), load(d_out, own + i * width), zero)
-                along = add(along, swap8(along))
-                along = add(along, swap4(along))
-                along = add(along, swap2(along))
-                along = add(along, swap1(along))
+                along = over_columns(along, 1)
                 share, slope = splat(inverse[i]), splat(scale)
                 for j in range(i * padded, (i + 1) * padded, LANES):
                     weight = multiply_add(load(weights, j), share, zero)

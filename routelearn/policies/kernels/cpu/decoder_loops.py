@@ -18,13 +18,10 @@ from routelearn.policies.kernels.cpu.vectors import (
     load,
     maximum,
     multiply_add,
+    over_columns,
     splat,
     store,
     subtract,
-    swap1,
-    swap2,
-    swap4,
-    swap8,
 )
 
 BLOCK = 64  # a row is a multiple of four vectors, which are summed independently of each other
@@ -56,20 +53,6 @@ def interleave(low, high, lanes, keys, values, pointer, out):
                     out[0, b, n, j * lanes + h] = keys[b, n, h, j]
                     out[1, b, n, j * lanes + h] = values[b, n, h, j]
                     out[2, b, n, j * lanes + h] = pointer[b, n, h * per_head + j]
-
-
-@njit(forceinline=True)
-def _over_columns(v, lanes):
-    """The sum over a head's columns, in each of its lanes."""
-    if lanes <= 8:
-        v = add(v, swap8(v))
-    if lanes <= 4:
-        v = add(v, swap4(v))
-    if lanes <= 2:
-        v = add(v, swap2(v))
-    if lanes <= 1:
-        v = add(v, swap1(v))
-    return v
 
 
 @njit(forceinline=True)
@@ -110,10 +93,10 @@ def _glimpse(rows, lanes, keys, values, step, extra, query, weights, along, glim
     """Eq. 6 and 12: softmax attention of every head over `rows`, where the feasible nodes' rows begin."""
     width, groups = query.shape[0], extra.shape[1]
     for g in range(groups):
-        store(along, g * 16, _over_columns(_products(query, step, g * width, width), lanes))
+        store(along, g * 16, over_columns(_products(query, step, g * width, width), lanes))
     top = splat(LOW)
     for i in range(rows.shape[0]):
-        score = _over_columns(_products(query, keys, rows[i], width), lanes)
+        score = over_columns(_products(query, keys, rows[i], width), lanes)
         for g in range(groups):
             score = multiply_add(load(along, g * 16), splat(extra[i, g]), score)
         top = maximum(score, top)
@@ -154,9 +137,9 @@ def _point(rows, pointer, step, extra, glimpse, clip, logits):
     """Eq. 7: the clipped compatibilities of the feasible nodes; what follows them up to a full vector is LOW."""
     width, groups, count = glimpse.shape[0], extra.shape[1], rows.shape[0]
     for i in range(count):
-        logits[i] = first(_over_columns(_products(glimpse, pointer, rows[i], width), 1))
+        logits[i] = first(over_columns(_products(glimpse, pointer, rows[i], width), 1))
     for g in range(groups):
-        along = first(_over_columns(_products(glimpse, step, (2 * groups + g) * width, width), 1))
+        along = first(over_columns(_products(glimpse, step, (2 * groups + g) * width, width), 1))
         for i in range(count):
             logits[i] += along * extra[i, g]
     zero = splat(np.float32(0))
@@ -178,7 +161,7 @@ def _masses(logits, count, top, scale, weights):
         weight = exp(multiply_add(subtract(load(logits, i), splat(top)), splat(scale), zero))
         store(weights, i, weight)
         total = add(total, weight)
-    return first(_over_columns(total, 1))
+    return first(over_columns(total, 1))
 
 
 @njit(cache=True, nogil=True)

@@ -6,11 +6,12 @@ scalar. These are written as vector instructions instead; the compiler splits th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import extending, types
+from numba import extending, njit, types
 from numba.extending import models, register_model
 
 intrinsic: Any = extending.intrinsic  # what it makes is called without `typing`, and from compiled code only
@@ -89,69 +90,49 @@ def spread(typing: Any, array: Any, index: Any) -> Any:
     return vector(array, types.intp), generate
 
 
-@intrinsic
-def multiply_add(typing: Any, a: Any, b: Any, c: Any) -> Any:
-    """a * b + c"""
+def _lanewise(operands: int, operation: Callable[..., Any]) -> Any:
+    """An intrinsic of so many vectors that gives a vector: `operation(builder, *vectors)`."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        a, b, c = values
-        return builder.fadd(builder.fmul(a, b, flags=_FAST), c, flags=_FAST)
+        return operation(builder, *values)
 
-    return vector(vector, vector, vector), generate
-
-
-@intrinsic
-def add(typing: Any, a: Any, b: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return builder.fadd(*values, flags=_FAST)
-
-    return vector(vector, vector), generate
+    made = vector(*[vector] * operands), generate
+    by_operands = {1: lambda typing, a: made, 2: lambda typing, a, b: made, 3: lambda typing, a, b, c: made}
+    return intrinsic(by_operands[operands])
 
 
-@intrinsic
-def subtract(typing: Any, a: Any, b: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return builder.fsub(*values)
-
-    return vector(vector, vector), generate
+def _fused(builder: Any, a: Any, b: Any, c: Any) -> Any:
+    return builder.fadd(builder.fmul(a, b, flags=_FAST), c, flags=_FAST)
 
 
-@intrinsic
-def divide(typing: Any, a: Any, b: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return builder.fdiv(*values)
-
-    return vector(vector, vector), generate
+def _root(builder: Any, a: Any) -> Any:
+    kind = ir.FunctionType(_FLOATS, [_FLOATS])
+    return builder.call(builder.module.declare_intrinsic(f"llvm.sqrt.v{LANES}f32", fnty=kind), [a])
 
 
-@intrinsic
-def root(typing: Any, a: Any) -> Any:
-    """The square root."""
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        kind = ir.FunctionType(_FLOATS, [_FLOATS])
-        return builder.call(builder.module.declare_intrinsic(f"llvm.sqrt.v{LANES}f32", fnty=kind), values)
-
-    return vector(vector), generate
+def _larger(builder: Any, a: Any, b: Any) -> Any:
+    return builder.select(builder.fcmp_ordered(">", a, b), a, b)
 
 
-@intrinsic
-def maximum(typing: Any, a: Any, b: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return builder.select(builder.fcmp_ordered(">", *values), *values)
-
-    return vector(vector, vector), generate
+def _where_positive(builder: Any, a: Any, b: Any) -> Any:
+    zero = ir.Constant(_FLOATS, [0.0] * LANES)
+    return builder.select(builder.fcmp_ordered(">", a, zero), b, zero)
 
 
-@intrinsic
-def where_positive(typing: Any, a: Any, b: Any) -> Any:
-    """b where a is above zero, else zero."""
+def _swap(distance: int) -> Any:
+    """Lanes exchanged with those so far away."""
+    order = ir.Constant(_INTS, [lane ^ distance for lane in range(LANES)])
+    return _lanewise(1, lambda builder, a: builder.shuffle_vector(a, a, order))
 
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        zero = ir.Constant(_FLOATS, [0.0] * LANES)
-        return builder.select(builder.fcmp_ordered(">", values[0], zero), values[1], zero)
 
-    return vector(vector, vector), generate
+multiply_add = _lanewise(3, _fused)  # a * b + c
+add = _lanewise(2, lambda builder, a, b: builder.fadd(a, b, flags=_FAST))
+subtract = _lanewise(2, lambda builder, a, b: builder.fsub(a, b))
+divide = _lanewise(2, lambda builder, a, b: builder.fdiv(a, b))
+root = _lanewise(1, _root)
+maximum = _lanewise(2, _larger)
+where_positive = _lanewise(2, _where_positive)  # b where a is above zero, else zero
+swap8, swap4, swap2, swap1 = _swap(8), _swap(4), _swap(2), _swap(1)
 
 
 @intrinsic
@@ -162,22 +143,6 @@ def first(typing: Any, a: Any) -> Any:
         return builder.extract_element(values[0], ir.Constant(_INT, 0))
 
     return types.float32(vector), generate
-
-
-def _swap(distance: int) -> Any:
-    order = ir.Constant(_INTS, [lane ^ distance for lane in range(LANES)])
-
-    @intrinsic
-    def swap(typing: Any, a: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            return builder.shuffle_vector(values[0], values[0], order)
-
-        return vector(vector), generate
-
-    return swap
-
-
-swap8, swap4, swap2, swap1 = _swap(8), _swap(4), _swap(2), _swap(1)  # lanes exchanged with those so far away
 
 
 @intrinsic
@@ -206,28 +171,37 @@ def transpose(typing: Any, source: Any, target: Any) -> Any:
     return types.void(source, target), generate
 
 
-@intrinsic
-def exp(typing: Any, a: Any) -> Any:
-    """exp of numbers up to 0, to single precision: 2^whole by its bits, 2^part by its Taylor series."""
+def _exp(builder: Any, a: Any) -> Any:
+    """2^whole by its bits, 2^part by its Taylor series."""
 
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        def constant(value: float) -> Any:
-            return ir.Constant(_FLOATS, [float(np.float32(value))] * LANES)
+    def constant(value: float) -> Any:
+        return ir.Constant(_FLOATS, [float(np.float32(value))] * LANES)
 
-        def fused(a: Any, b: Any, c: Any) -> Any:
-            return builder.fadd(builder.fmul(a, b, flags=_FAST), c, flags=_FAST)
+    scaled = builder.fmul(a, constant(1 / np.log(2)))
+    scaled = _larger(builder, scaled, constant(-120))  # less would be denormal, and slow
+    whole = builder.fptosi(scaled, _INTS)  # towards zero, so that the rest lies in (-1, 0]
+    part = builder.fmul(builder.fsub(scaled, builder.sitofp(whole, _FLOATS)), constant(np.log(2)))
+    series, factorial = constant(1 / 40320), 40320
+    for power in range(8, 0, -1):
+        factorial //= power
+        series = _fused(builder, series, part, constant(1 / factorial))
+    shifted = builder.add(whole, ir.Constant(_INTS, [127] * LANES))
+    power_of_two = builder.bitcast(builder.shl(shifted, ir.Constant(_INTS, [23] * LANES)), _FLOATS)
+    return builder.fmul(series, power_of_two)
 
-        scaled = builder.fmul(values[0], constant(1 / np.log(2)))
-        lowest = constant(-120)  # less would be denormal, and slow
-        scaled = builder.select(builder.fcmp_ordered(">", scaled, lowest), scaled, lowest)
-        whole = builder.fptosi(scaled, _INTS)  # towards zero, so that the rest lies in (-1, 0]
-        part = builder.fmul(builder.fsub(scaled, builder.sitofp(whole, _FLOATS)), constant(np.log(2)))
-        series, factorial = constant(1 / 40320), 40320
-        for power in range(8, 0, -1):
-            factorial //= power
-            series = fused(series, part, constant(1 / factorial))
-        shifted = builder.add(whole, ir.Constant(_INTS, [127] * LANES))
-        power_of_two = builder.bitcast(builder.shl(shifted, ir.Constant(_INTS, [23] * LANES)), _FLOATS)
-        return builder.fmul(series, power_of_two)
 
-    return vector(vector), generate
+exp = _lanewise(1, _exp)  # of numbers up to 0, to single precision
+
+
+@njit(forceinline=True)
+def over_columns(v, lanes):
+    """The sum over every `lanes`-th of the sixteen, in each of them; over all with lanes = 1."""
+    if lanes <= 8:
+        v = add(v, swap8(v))
+    if lanes <= 4:
+        v = add(v, swap4(v))
+    if lanes <= 2:
+        v = add(v, swap2(v))
+    if lanes <= 1:
+        v = add(v, swap1(v))
+    return v

@@ -1,4 +1,4 @@
-"""Nearest, farthest and random insertion for the TSP (appendix B.3): the cheapest place for the chosen node."""
+"""Constructions for the TSP (appendix B.3): nearest neighbour, and nearest, farthest and random insertion."""
 
 from __future__ import annotations
 
@@ -13,8 +13,27 @@ NEAREST, FARTHEST, RANDOM = 0, 1, 2
 
 
 @njit(cache=True, nogil=True)
+def nearest_neighbour(d: np.ndarray) -> np.ndarray:
+    """Tours [b, N] over distances [b, N, N]: from node 0, always on to the nearest node not yet visited."""
+    batch, nodes, _ = d.shape
+    tours = np.empty((batch, nodes), np.int64)
+    for b in range(batch):
+        visited = np.zeros(nodes, np.bool_)
+        last = 0
+        for t in range(nodes):
+            tours[b, t] = last
+            visited[last] = True
+            nearest = -1
+            for i in range(nodes):
+                if not visited[i] and (nearest < 0 or d[b, last, i] < d[b, last, nearest]):
+                    nearest = i
+            last = nearest
+    return tours
+
+
+@njit(cache=True, nogil=True)
 def insertion(d: np.ndarray, rule: int) -> np.ndarray:
-    """Tours [b, N] over distances [b, N, N], which need not be symmetric.
+    """Tours [b, N] over distances [b, N, N], which need not be symmetric: the cheapest place for the chosen node.
 
     Nearest insertion takes the node nearest to any node of the tour, farthest the node whose nearest node of
     the tour is farthest away, random the next one in the order of the input, which counts as random. Farthest
@@ -71,11 +90,16 @@ def insertion(d: np.ndarray, rule: int) -> np.ndarray:
     return tours
 
 
-def _method(rule: int, chunk: Chunk) -> np.ndarray:
+def _neighbour(chunk: Chunk) -> np.ndarray:
+    return nearest_neighbour(chunk.distances())
+
+
+def _insertion(rule: int, chunk: Chunk) -> np.ndarray:
     return insertion(chunk.distances(), rule)
 
 
-SOLVERS = tuple(
-    Heuristic(f"{name}-insertion", frozenset({"tsp"}), partial(_method, rule))
-    for name, rule in (("nearest", NEAREST), ("farthest", FARTHEST), ("random", RANDOM))
+RULES = {"nearest": NEAREST, "farthest": FARTHEST, "random": RANDOM}
+SOLVERS = (
+    Heuristic("nearest-neighbour", frozenset({"tsp"}), _neighbour),
+    *(Heuristic(f"{name}-insertion", frozenset({"tsp"}), partial(_insertion, rule)) for name, rule in RULES.items()),
 )

@@ -78,13 +78,7 @@ class Policy(Protocol):
         ...
 
     def choose(
-        self,
-        cache: Any,
-        carry: tuple[Tensor, ...],
-        seen: Seen,
-        temperature: float,
-        forced: Tensor | None,
-        keep: bool,
+        self, cache: Any, carry: tuple[Tensor, ...], seen: Seen, temperature: float, forced: Tensor | None, keep: bool
     ) -> Choice:
         """The next nodes: the likeliest at temperature 0, else drawn; where `forced` [B, S] is not -1, that node.
 
@@ -124,12 +118,7 @@ def entropies(logits: Tensor) -> Tensor:
 
 
 def choose_by_logits(
-    policy: Policy,
-    cache: Any,
-    carry: tuple[Tensor, ...],
-    seen: Seen,
-    temperature: float,
-    forced: Tensor | None,
+    policy: Policy, cache: Any, carry: tuple[Tensor, ...], seen: Seen, temperature: float, forced: Tensor | None
 ) -> Choice:
     """`choose` for any policy, from the logits of its `step`; log-probabilities are those at temperature 1."""
     logits, carry = policy.step(cache, carry, seen)

@@ -243,11 +243,7 @@ def complete(run: Run, options: Options, out: Path, end: float, report: Callable
 
 
 def train_runs(
-    runs: Iterable[Run],
-    options: Options,
-    out: Path,
-    *,
-    report: Callable[[dict[str, Any]], None] = lambda row: None,
+    runs: Iterable[Run], options: Options, out: Path, *, report: Callable[[dict[str, Any]], None] = lambda row: None
 ) -> list[Run]:
     """Train the missing ones of these runs, one after another; returns those still missing."""
     end = time.monotonic() + 60 * options.minutes if options.minutes else math.inf

@@ -16,14 +16,7 @@ import numpy as np
 from numba import njit
 
 from routelearn.solvers.own.common import Chunk, Heuristic, below, uniform, until
-from routelearn.solvers.own.selective import (
-    cheapest,
-    closed_length,
-    detour_of,
-    insert,
-    remove,
-    three_cheapest,
-)
+from routelearn.solvers.own.selective import cheapest, closed_length, detour_of, insert, remove, three_cheapest
 from routelearn.solvers.own.twoopt import shorten
 
 SLICE = 2000  # nodes times kicks between two looks at the clock

@@ -118,38 +118,35 @@ def tables(target: str, out: Path, given: dict[str, Any]) -> None:
     names = check_problems(wanted, TABLE1) if target == "table1" else list(TABLE_OP)
     typer.echo(f"{options.limit} instances each, on {worker_count()} cores", err=True)
     paths = table1(names, out, options, watch=bar) if target == "table1" else table_op(out, options, watch=bar)
+    tell(paths)
+
+
+def tell(paths: list[Path]) -> None:
+    """The table as text, and where it was written."""
     typer.echo(paths[0].read_text(encoding="utf-8"))
     typer.echo("written: " + " ".join(map(str, paths)))
 
 
 def runs(target: str, out: Path, given: dict[str, Any]) -> None:
     """The table of ablations, figure 3 or figure 6: train what is missing if asked to, then show what there is."""
-    from routelearn.reproduce.ablations import (
-        FULL_INSTANCES,
-        Options,
-        all_runs,
-        baseline_runs,
-        schedule_runs,
-        table_ablations,
-        train_runs,
-    )
+    from routelearn.reproduce import ablations
 
     training = given.pop("train", False)
     if given.pop("full", False):
         if "instances" in given:
             raise InputError("--full means 128000000 instances per run; leave out --instances")
-        given["instances"] = FULL_INSTANCES
-    options = Options(**given)
+        given["instances"] = ablations.FULL_INSTANCES
+    options = ablations.Options(**given)
     if training:
         wanted = {
-            "table-ablations": lambda: all_runs(options.sizes, options.seeds),
-            "figure3": lambda: list(baseline_runs(options.seeds)),
-            "figure6": lambda: [run for n in options.sizes for run in schedule_runs(n, options.seeds)],
+            "table-ablations": lambda: ablations.all_runs(options.sizes, options.seeds),
+            "figure3": lambda: list(ablations.baseline_runs(options.seeds)),
+            "figure6": lambda: [run for n in options.sizes for run in ablations.schedule_runs(n, options.seeds)],
         }[target]()
         typer.echo(f"{len(wanted)} runs of {options.instances:,} instances on {options.device}", err=True)
         if options.device.type == "cpu" and options.instances >= 100_000:
             typer.echo("no GPU here: a run takes hours; you can stop and resume it at any time", err=True)
-        missing = train_runs(wanted, options, out, report=report_validation)
+        missing = ablations.train_runs(wanted, options, out, report=report_validation)
         if missing:
             typer.echo(
                 f"the time is up: {len(missing)} of {len(wanted)} runs are not done; run the command again to continue",
@@ -159,9 +156,7 @@ def runs(target: str, out: Path, given: dict[str, Any]) -> None:
         sizes = {"rate_sizes": options.sizes} if "sizes" in given else {}
         figures(out, (target,), {"run_seeds": options.seeds, **sizes})
         return
-    paths = table_ablations(out, options, watch=bar)
-    typer.echo(paths[0].read_text(encoding="utf-8"))
-    typer.echo("written: " + " ".join(map(str, paths)))
+    tell(ablations.table_ablations(out, options, watch=bar))
 
 
 def report_validation(row: dict[str, Any]) -> None:

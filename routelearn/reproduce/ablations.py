@@ -7,7 +7,6 @@ spread over the paper's 100 epochs, so that a rate that falls with the epochs fa
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import time
@@ -29,9 +28,10 @@ from routelearn.models import model_file
 from routelearn.problems.base import take
 from routelearn.reproduce.running import Watch, silent
 from routelearn.reproduce.tables import Grid, figure, hardware, package_csv, percent, write_tables
+from routelearn.runtime.atomic import write_text
 from routelearn.solvers import get as get_solver
 from routelearn.solvers.farm.running import solve_instances
-from routelearn.training import recipes
+from routelearn.training import log, recipes
 from routelearn.training.config import TrainConfig
 from routelearn.training.loop import run as train
 
@@ -199,11 +199,8 @@ def finished(run: Run, options: Options, out: Path) -> dict[str, Any] | None:
 
 def elapsed_of(folder: Path) -> float:
     """Seconds that the run in that folder has been trained for."""
-    metrics = folder / "metrics.jsonl"
-    for line in reversed(metrics.read_text().splitlines() if metrics.is_file() else []):
-        with contextlib.suppress(ValueError):  # a killed run may end in half a line
-            return float(json.loads(line)["elapsed"])
-    return 0.0
+    rows = log.read(folder / log.METRICS)
+    return float(rows[-1]["elapsed"]) if rows else 0.0
 
 
 def complete(run: Run, options: Options, out: Path, end: float, report: Callable[[dict[str, Any]], None]) -> bool:
@@ -236,9 +233,7 @@ def complete(run: Run, options: Options, out: Path, end: float, report: Callable
         "hardware": hardware(),
     }
     (folder / "config.json").write_text(config.to_json() + "\n")  # it ended by its epochs
-    temporary = folder / ".result.json"
-    temporary.write_text(json.dumps(row, indent=2) + "\n")
-    temporary.replace(folder / "result.json")
+    write_text(folder / "result.json", json.dumps(row, indent=2) + "\n")
     return True
 
 

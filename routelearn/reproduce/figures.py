@@ -24,16 +24,8 @@ from routelearn.plots.learning_curves import Curve, learning_curves, read_run
 from routelearn.plots.rates import rate_schedules
 from routelearn.plots.saving import save
 from routelearn.problems.base import take
-from routelearn.reproduce.ablations import (
-    SEEDS,
-    Run,
-    baseline_runs,
-    config_of,
-    folder_of,
-    optimal_costs,
-    optimal_mean,
-    schedule_runs,
-)
+from routelearn.reproduce import ablations
+from routelearn.reproduce.ablations import Run
 from routelearn.reproduce.running import Watch, silent
 from routelearn.solvers import get as get_solver
 from routelearn.solvers.farm.running import solve_instances
@@ -58,7 +50,7 @@ class Options:
     model_files: tuple[Path, ...] = ()  # beside those that ship
     seed: int = 1234  # of solvers and sampling
     rate_sizes: tuple[int, ...] = (20, 50)  # of figure 6
-    run_seeds: tuple[int, ...] = SEEDS  # of the training runs in figures 3 and 6
+    run_seeds: tuple[int, ...] = ablations.SEEDS  # of the training runs in figures 3 and 6
 
     def __post_init__(self) -> None:
         if not 1 <= self.limit <= 10_000:
@@ -92,7 +84,7 @@ def generalisation_series(out: Path, options: Options, watch: Watch) -> tuple[li
     gaps: dict[str, dict[int, float]] = {label: {} for label in (*learned, *HEURISTICS)}
     reference = ""
     for n in options.sizes:
-        best = optimal_costs(n, TEST_SEED, options.limit, out, watch)
+        best = ablations.optimal_costs(n, TEST_SEED, options.limit, out, watch)
         if best is None:
             raise InputError('no solver for optimal tours is usable here; pip install "routelearn[lkh]"')
         reference, optimum = best
@@ -124,10 +116,10 @@ def curves_of(out: Path, runs: dict[Run, str], watch: Watch) -> tuple[list[Curve
     """The available learning curves, with gaps if optimal tours can be computed, and what is missing."""
     curves: list[Curve] = []
     missing = []
-    optimal = cache(lambda n, seed, limit: optimal_mean(n, seed, limit, out, watch))
+    optimal = cache(lambda n, seed, limit: ablations.optimal_mean(n, seed, limit, out, watch))
     for run, label in runs.items():
-        folder = folder_of(run, out)
-        config = config_of(folder)
+        folder = ablations.folder_of(run, out)
+        config = ablations.config_of(folder)
         if config is None or not (folder / "metrics.jsonl").is_file():
             missing.append(run.folder)
             continue
@@ -137,14 +129,16 @@ def curves_of(out: Path, runs: dict[Run, str], watch: Watch) -> tuple[list[Curve
 
 
 def figure3(out: Path, options: Options, watch: Watch) -> tuple[Figure, str]:
-    curves, missing = curves_of(out, baseline_runs(options.run_seeds), watch)
+    curves, missing = curves_of(out, ablations.baseline_runs(options.run_seeds), watch)
     if not curves:
         raise InputError(f"{missing}; train them: reproduce figure3 --train")
     return learning_curves(curves, along="instances", title="TSP20: models and baselines"), missing
 
 
 def figure6(out: Path, options: Options, watch: Watch) -> tuple[Figure, str]:
-    runs = {run: rate for n in options.rate_sizes for run, rate in schedule_runs(n, options.run_seeds).items()}
+    runs = {
+        run: rate for n in options.rate_sizes for run, rate in ablations.schedule_runs(n, options.run_seeds).items()
+    }
     curves, missing = curves_of(out, runs, watch)
     if not curves:
         sizes = ",".join(map(str, options.rate_sizes))

@@ -27,3 +27,7 @@ def replace_file(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
         if isinstance(error, OSError):
             raise InputError(f"{path}: cannot be written ({error.strerror or error})") from error
         raise
+
+
+def write_text(path: Path, text: str) -> None:
+    replace_file(path, lambda file: file.write(text.encode()))

@@ -46,11 +46,6 @@ def save(path: Path, state: dict[str, Any]) -> None:
     replace_file(path, lambda file: torch.save({"format": FORMAT, **state}, file))
 
 
-def write_text(path: Path, text: str) -> None:
-    """Whatever happens, the whole text is there, or what was there before."""
-    replace_file(path, lambda file: file.write(text.encode()))
-
-
 def load(path: Path, device: torch.device | str = "cpu") -> State:
     """Tensors and plain values only; a file that would run code, or whose content was damaged, is refused."""
     if not path.is_file():

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from routelearn.training import checkpoint
+from routelearn.runtime.atomic import write_text
 
 METRICS = "metrics.jsonl"
 
@@ -72,4 +72,4 @@ def forget_later(metrics: Path, step: int) -> None:
         kept = [row for row in read(metrics) if row.get("step", step + 1) <= step]
         text = "".join(json.dumps(row) + "\n" for row in kept)
         if text != metrics.read_text():
-            checkpoint.write_text(metrics, text)
+            write_text(metrics, text)

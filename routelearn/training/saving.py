@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from routelearn.models import model_file
+from routelearn.runtime.atomic import write_text
 from routelearn.training import checkpoint, distributed
 from routelearn.training.state import RunState
 from routelearn.training.validation import Judge
@@ -19,10 +20,9 @@ CHECKPOINT, CONFIG, BEGUN_WITH = "checkpoint.pt", "config.json", "begun-with.jso
 
 def begin(out: Path, state: RunState, begun_with: dict[str, Any] | None) -> None:
     """Make the run's folder and write down what it is made with."""
-    out.mkdir(parents=True, exist_ok=True)
-    checkpoint.write_text(out / CONFIG, state.config.to_json() + "\n")
+    write_text(out / CONFIG, state.config.to_json() + "\n")
     if begun_with is not None:
-        checkpoint.write_text(out / BEGUN_WITH, json.dumps(begun_with, indent=2) + "\n")
+        write_text(out / BEGUN_WITH, json.dumps(begun_with, indent=2) + "\n")
 
 
 def withdraw(out: Path) -> None:

@@ -21,7 +21,9 @@ TSP = get("tsp")
 
 def solve(function, rows=1, seconds=0.5, seed=0, n=6):
     x = TSP.sample(NumpyRng(1), rows, n)
-    return runner.solve_in_workers(TSP, x, function, seconds=seconds, seed=seed, prepare=misbehaving.prepare)
+    return runner.solve_rows(
+        TSP, x, lambda task, row: runner.run_task(function, task, seconds, seed, row, misbehaving.prepare)
+    )
 
 
 @pytest.fixture(autouse=True)

@@ -15,18 +15,8 @@ import torch
 from torch import Tensor
 
 from routelearn.errors import Infeasible, InputError
+from routelearn.problems import base
 from routelearn.problems.attributes import RESERVED, declared
-from routelearn.problems.base import (
-    Context,
-    DeviceRng,
-    NumpyRng,
-    Problem,
-    declared_search,
-    distance_matrix,
-    map_instance,
-    take,
-    to_single,
-)
 from routelearn.problems.contract.forcing import Forced, forced_tours
 from routelearn.problems.contract.host_sync import no_host_sync
 from routelearn.problems.contract.searching import check_search
@@ -87,7 +77,7 @@ def check_problem(problem: Any, *, n: int = 8, batch: int = 16, seed: int = 0) -
     _attributes(problem)
     single = _instance(problem, n, batch, seed)
     _declarations(problem, single)
-    double = map_instance(lambda field: field.double() if field.is_floating_point() else field, single)
+    double = base.map_instance(lambda field: field.double() if field.is_floating_point() else field, single)
     _features(problem, single)
     _costs(problem, single, _steps(problem, single, seed))
     walked = _steps(problem, double, seed)
@@ -106,7 +96,7 @@ def check_problem(problem: Any, *, n: int = 8, batch: int = 16, seed: int = 0) -
 
 def _attributes(problem: Any) -> None:
     with rule(problem, "attributes") as demand:
-        for name, hint in get_type_hints(Problem).items():
+        for name, hint in get_type_hints(base.Problem).items():
             kind = get_origin(hint) or hint
             demand(hasattr(problem, name), f"{name} is missing; it must be a {kind.__name__}")
             value = getattr(problem, name)
@@ -122,7 +112,7 @@ def _attributes(problem: Any) -> None:
 def _instance(problem: Any, n: int, batch: int, seed: int) -> Any:
     """Single-precision instances, drawn by the problem."""
     with rule(problem, "sample") as demand:
-        x = to_single(problem.sample(NumpyRng(seed), batch, n))
+        x = base.to_single(problem.sample(base.NumpyRng(seed), batch, n))
         fields = getattr(x, "_fields", ())
         demand({"xy", "distances"} <= set(fields), f"the instance has fields {fields}; a NamedTuple with xy, distances")
         demand(callable(getattr(x, "public", None)), "the instance has no public()")
@@ -130,16 +120,16 @@ def _instance(problem: Any, n: int, batch: int, seed: int) -> Any:
         for field, value in zip(fields, x, strict=True):
             right = value is None or (isinstance(value, Tensor) and value.shape[:1] == (batch,))
             demand(right, f"{field} is {layout(value)}; a field is None or a tensor [{batch}, ...]")
-        differs = changed(x, to_single(problem.sample(NumpyRng(seed), batch, n)))
+        differs = changed(x, base.to_single(problem.sample(base.NumpyRng(seed), batch, n)))
         demand(differs is None, f"{differs} differs between two draws of one seed; draw from rng alone")
         with torch.random.fork_rng(devices=[]):
-            drawn = problem.sample(DeviceRng(), batch, n)
+            drawn = problem.sample(base.DeviceRng(), batch, n)
         for field, ours, theirs in zip(fields, x, drawn, strict=True):
             same = layout(ours) == layout(theirs)
             demand(same, f"{field} is {layout(ours)} with NumpyRng and {layout(theirs)} with DeviceRng")
     with rule(problem, "validate") as demand:
         problem.validate(x)
-        full = x._replace(distances=distance_matrix(x))
+        full = x._replace(distances=base.distance_matrix(x))
         for field, value in zip(fields, full, strict=True):
             if value is not None and value.is_floating_point():
                 broken = value.clone()
@@ -238,7 +228,7 @@ def _steps(problem: Any, x: Any, seed: int) -> Walk:
         finished.append(done)
         with rule(problem, "context") as demand:
             context = problem.context(x, state)
-            demand(isinstance(context, Context), f"step {t}: it gives {type(context).__name__}, not Context")
+            demand(isinstance(context, base.Context), f"step {t}: it gives {type(context).__name__}, not Context")
             demand.tensor(f"step {t}: nodes", context.nodes, torch.long, *pair, problem.context_nodes)
             outside = ((context.nodes < -1) | (context.nodes >= nodes)).any(-1)
             demand.nowhere(outside, f"step {t}: nodes are outside -1 to {nodes - 1}")
@@ -296,7 +286,7 @@ def _starts(problem: Any, x: Any, seed: int) -> None:
         demand.nowhere(blocked.any(1), "a node is a start, but not feasible as the first node")
         rows = starts.any(1)
         if rows.any():
-            x, starts = take(x, rows), starts[rows]
+            x, starts = base.take(x, rows), starts[rows]
             # The first start stands in for the nodes that are none, so that every row has equally many.
             nodes = torch.arange(starts.shape[1]).expand_as(starts)
             forced = torch.where(starts, nodes, starts.long().argmax(1, keepdim=True))[..., None]
@@ -334,7 +324,7 @@ def _replays(problem: Any, x: Any, walked: Walk, seed: int) -> None:
         ("instances of a batch do not see each other", slice(-1, None), every),
     ):
         with rule(problem, words) as demand:
-            tour, y = walked.tour[rows, solutions], take(x, rows)
+            tour, y = walked.tour[rows, solutions], base.take(x, rows)
             alone = _account(problem, y, walk(problem, y, tour.shape[1], taken, given=tour))
             _same(demand, Account(*(field[rows, solutions] for field in _account(problem, x, walked))), alone)
     with rule(problem, "a solution can be continued from any prefix") as demand:
@@ -348,7 +338,7 @@ def _replays(problem: Any, x: Any, walked: Walk, seed: int) -> None:
 
 def _legs(problem: Any, x: Any, walked: Walk) -> None:
     """The matrix replaces the coordinates everywhere."""
-    matrix, tour = distance_matrix(x), walked.tour
+    matrix, tour = base.distance_matrix(x), walked.tour
     y, longer = x._replace(distances=matrix), x._replace(distances=matrix * FAR)
     with rule(problem, "a matrix of the Euclidean distances changes nothing") as demand:
         again = walk(problem, y, tour.shape[1], tour.shape[2], given=tour)
@@ -424,7 +414,7 @@ def _forced(problem: Any, x: Any, walked: Walk) -> None:
         kind, known = forced.kind, accepted.setdefault(forced.kind, [])
         if kind in objected or len(known) >= FORCED:
             continue
-        if _refused(problem.check, take(x, slice(forced.row, forced.row + 1)), forced.tour) is None:
+        if _refused(problem.check, base.take(x, slice(forced.row, forced.row + 1)), forced.tour) is None:
             known.append(forced)
         else:
             objected.add(kind)
@@ -486,7 +476,7 @@ def _one_step(problem: Any, x: Any, state: Any, action: Tensor) -> tuple[Any, ..
 
 def _search(problem: Any, x: Any, walked: Walk) -> None:
     """What the search is told of the problem agrees with check and cost."""
-    if declared_search(problem) is not None and not problem.reveals_on_visit:
+    if base.declared_search(problem) is not None and not problem.reveals_on_visit:
         with rule(problem, "search") as demand:
             check_search(problem, x, walked.tour, demand)
 

@@ -13,15 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from routelearn.errors import InputError
-from routelearn.solvers.adapters.runner import (
-    SHORTEST,
-    SolveOne,
-    hard_limit,
-    new_seed,
-    run_program,
-    solve_in_workers,
-    solve_rows,
-)
+from routelearn.solvers.adapters import runner
 from routelearn.solvers.base import refuse_problem
 from routelearn.solvers.tasks import NOTHING, Answer, Task
 
@@ -70,7 +62,7 @@ class Library(Foreign):
 
     package: str  # what is imported
     extra: str  # the extra of this package that installs it
-    function: SolveOne
+    function: runner.SolveOne
     prepare: Callable[[], None] | None = None  # in a solver worker, outside the time of any instance, if not an import
     refusal: Callable[[], str | None] = lambda: None  # why it cannot be used although it is installed
 
@@ -82,7 +74,12 @@ class Library(Foreign):
     def solve(self, problem: Problem, x: Any, *, seconds: float, seed: int = 0) -> Tensor:
         self.refuse(problem, seconds)
         prepare = self.prepare or Imported(self.package)
-        return solve_in_workers(problem, x, self.function, seconds=seconds, seed=seed, prepare=prepare)
+
+        def solve_row(task: Task, row: int) -> Answer:
+            """In a worker that called `prepare` before its first task."""
+            return runner.run_task(self.function, task, seconds, seed, row, prepare)
+
+        return runner.solve_rows(problem, x, solve_row)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +103,7 @@ class Program(Foreign):
 
     def solve(self, problem: Problem, x: Any, *, seconds: float, seed: int = 0) -> Tensor:
         self.refuse(problem, seconds)
-        return solve_rows(problem, x, lambda task, row: self._solve_one(task, row, seconds, seed))
+        return runner.solve_rows(problem, x, lambda task, row: self._solve_one(task, row, seconds, seed))
 
     def _solve_one(self, task: Task, row: int, seconds: float, seed: int) -> Answer:
         by_hand = self.by_hand(task)
@@ -116,14 +113,14 @@ class Program(Foreign):
         end = time.perf_counter() + seconds
         for attempt in range(max(len(self.shares), 3)):
             left = end - time.perf_counter()
-            if attempt and left < SHORTEST:
+            if attempt and left < runner.SHORTEST:
                 break
             share = self.shares[min(attempt, len(self.shares) - 1)]
             limit = left if attempt >= len(self.shares) - 1 else min(left, share * seconds)
             with tempfile.TemporaryDirectory(prefix="routelearn-") as name:
                 folder = Path(name)
-                command = self.command(task, folder, program, limit, new_seed(seed, row, attempt))
-                finished = run_program(command, folder, hard_limit(limit))
+                command = self.command(task, folder, program, limit, runner.new_seed(seed, row, attempt))
+                finished = runner.run_program(command, folder, runner.hard_limit(limit))
                 try:
                     return Answer(self.read(task, folder), proved=self.exact and finished)
                 except (OSError, ValueError) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -42,52 +43,39 @@ def _refusal() -> str | None:
 
 def _callback(model: Model, edges: list[Any], visits: list[Any]) -> Any:
     """Lazy constraints for candidates, cuts for the relaxation at the nodes of the search."""
-    from gurobipy import GRB, LinExpr
+    from gurobipy import GRB, quicksum
+
+    choices = [visit for visit in visits if not isinstance(visit, float)]
 
     def expression(cut: Cut) -> Any:
-        total = LinExpr([1.0] * len(cut.edges), [edges[e] for e in cut.edges])
+        total = quicksum(edges[e] for e in cut.edges)
         if cut.inside:
-            return total <= LinExpr([1.0] * len(cut.plus), [visits[i] for i in cut.plus])
+            return total <= quicksum(visits[i] for i in cut.plus)
         return total >= 2 * visits[cut.node]
+
+    def cuts(values: Callable[[list[Any]], list[float]], tolerance: float) -> list[Cut]:
+        chosen = iter(values(choices))
+        y = [visit if isinstance(visit, float) else next(chosen) for visit in visits]
+        return model.cuts(np.array(values(edges)), np.array(y), tolerance)
 
     def callback(gurobi: Any, where: int) -> None:
         if where == GRB.Callback.MIPSOL:
-            x, y = gurobi.cbGetSolution(edges), gurobi.cbGetSolution(visits)
-            for cut in model.cuts(np.array(x), np.array(y), TIGHT):
+            for cut in cuts(gurobi.cbGetSolution, TIGHT):
                 gurobi.cbLazy(expression(cut))
         elif where == GRB.Callback.MIPNODE and gurobi.cbGet(GRB.Callback.MIPNODE_STATUS) == GRB.OPTIMAL:
-            x, y = gurobi.cbGetNodeRel(edges), gurobi.cbGetNodeRel(visits)
-            for cut in model.cuts(np.array(x), np.array(y), LOOSE):
+            for cut in cuts(gurobi.cbGetNodeRel, LOOSE):
                 gurobi.cbCut(expression(cut))
 
     return callback
 
 
-def _formulate(model: Model, gurobi: Any) -> tuple[list[Any], list[Any]]:
-    from gurobipy import GRB, LinExpr, quicksum
-
-    edges = [gurobi.addVar(vtype=GRB.BINARY) for _ in model.ends]
-    visits = [
-        gurobi.addVar(lb=float(model.all_visited or node == 0), ub=1.0, vtype=GRB.BINARY) for node in range(model.nodes)
-    ]
-    for node, touching, degree in model.degree_rows():
-        gurobi.addConstr(quicksum(edges[e] for e in touching) == degree * visits[node])
-    if (longest := model.longest()) is not None:
-        gurobi.addConstr(LinExpr(model.cost.tolist(), edges) <= longest)
-    if (least := model.least_prize()) is not None:
-        assert model.task.prize is not None
-        gurobi.addConstr(LinExpr(model.task.prize.tolist(), visits) >= least)
-    of_edges, of_visits, constant = model.objective()
-    gurobi.setObjective(LinExpr(of_edges.tolist(), edges) + LinExpr(of_visits.tolist(), visits) + constant)
-    return edges, visits
-
-
 def _search(model: Model, end: float, seed: int) -> Found:
     import gurobipy
-    from gurobipy import GRB
+    from gurobipy import GRB, quicksum
 
     with _environment() as environment, gurobipy.Model(env=environment) as gurobi:
-        edges, visits = _formulate(model, gurobi)
+        edges, visits, objective = model.formulate(lambda: gurobi.addVar(vtype=GRB.BINARY), quicksum, gurobi.addConstr)
+        gurobi.setObjective(objective)
         gurobi.Params.LazyConstraints = 1
         gurobi.Params.PreCrush = 1  # cuts of the callback are stated in the variables before presolve
         gurobi.Params.MIPGap = 0
@@ -99,7 +87,7 @@ def _search(model: Model, end: float, seed: int) -> Found:
         except gurobipy.GurobiError as error:
             if error.errno == SIZE_LIMITED:
                 raise InputError(
-                    f"gurobi: {len(edges) + len(visits)} variables for {model.nodes} nodes are more than this licence "
+                    f"gurobi: {gurobi.NumVars} variables for {model.nodes} nodes are more than this licence "
                     "allows (the bundled one: 2,000); install a full licence, or use scip"
                 ) from None
             raise

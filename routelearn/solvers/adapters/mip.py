@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,30 +44,37 @@ class Model:
     def nodes(self) -> int:
         return self.task.nodes
 
-    def objective(self) -> tuple[np.ndarray, np.ndarray, float]:
-        """What is minimised: weights of x [E] and of y [N], and a constant."""
-        if self.task.family == "op":
-            assert self.task.prize is not None
-            return np.zeros(len(self.cost)), -self.task.prize, 0.0
-        if self.task.family == "pctsp":
-            assert self.task.penalty is not None
-            return self.cost, -self.task.penalty, float(self.task.penalty.sum())
-        return self.cost, np.zeros(self.nodes), 0.0
+    def formulate(
+        self, variable: Callable[[], Any], quicksum: Callable[..., Any], constrain: Callable[[Any], Any]
+    ) -> tuple[list[Any], list[Any], Any]:
+        """The edges' variables, the visits' (plain 1.0 where a visit is no choice) and what is minimised."""
 
-    def longest(self) -> float | None:
-        """OP: the bound on the tour's length."""
-        return self.task.max_length if self.task.family == "op" else None
+        def weighted(weights: np.ndarray, variables: list[Any]) -> Any:
+            return quicksum(weight * variable for weight, variable in zip(weights.tolist(), variables, strict=True))
 
-    def least_prize(self) -> float | None:
-        """PCTSP: the bound on the prize collected, where it binds."""
-        return self.task.min_prize * (1 - ROUNDING) if self.task.family == "pctsp" and not self.all_visited else None
+        task = self.task
+        edges = [variable() for _ in self.ends]
+        visits = [1.0 if self.all_visited or node == 0 else variable() for node in range(self.nodes)]
+        for node, touching, degree in self.degree_rows():
+            constrain(quicksum(edges[e] for e in touching) == degree * visits[node])
+        length = weighted(self.cost, edges)
+        if task.family == "op":
+            assert task.prize is not None
+            constrain(length <= task.max_length)
+            return edges, visits, weighted(-task.prize, visits)
+        if task.family == "pctsp":
+            assert task.prize is not None
+            assert task.penalty is not None
+            if not self.all_visited:
+                constrain(weighted(task.prize, visits) >= task.min_prize * (1 - ROUNDING))
+            return edges, visits, length + weighted(-task.penalty, visits) + float(task.penalty.sum())
+        return edges, visits, length
 
     def degree_rows(self) -> list[tuple[int, np.ndarray, int]]:
         """(node, edges, k) with x(edges) = k y_node."""
         if not self.directed:
             return [(node, np.flatnonzero((self.ends == node).any(1)), 2) for node in range(self.nodes)]
-        sides = [(node, np.flatnonzero(self.ends[:, side] == node), 1) for node in range(self.nodes) for side in (0, 1)]
-        return sides
+        return [(node, np.flatnonzero(self.ends[:, side] == node), 1) for node in range(self.nodes) for side in (0, 1)]
 
     def cuts(self, x: np.ndarray, y: np.ndarray, tolerance: float) -> list[Cut]:
         """Violated subtour constraints of a (fractional) solution x [E], y [N]."""

@@ -22,7 +22,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from routelearn import plugins
 from routelearn.errors import InputError
@@ -41,7 +41,6 @@ SolveOne = Callable[[Task, float, int], Answer | Iterator[Answer]]
 ATTEMPTS = 3  # runs of one instance, each with a seed of its own, before it counts as unsolved
 PREPARE_LIMIT = 120.0  # seconds
 SHORTEST = 0.05  # seconds: less than this is no attempt
-T = TypeVar("T")
 
 
 class SolverError(RuntimeError):
@@ -255,31 +254,21 @@ def run_task(
     return NOTHING
 
 
-def each(function: Callable[[int], T], count: int) -> list[T]:
-    """function(row) for every row, as many at a time as there are workers."""
-    with ThreadPoolExecutor(max(1, min(count, worker_count()))) as pool:
-        futures = [pool.submit(function, row) for row in range(count)]
+def solve_rows(problem: Problem, x: Any, solve_row: Callable[[Task, int], Answer]) -> Tensor:
+    """Tours [B, 1, T] from solve_row(task, row), as many rows at a time as there are workers; instances of a handful
+    of nodes are enumerated instead."""
+
+    def solve(row: int, task: Task) -> Answer:
+        return by_hand(task) if task.nodes <= BY_HAND else solve_row(task, row)
+
+    tasks = tasks_of(problem, x)
+    with ThreadPoolExecutor(max(1, min(len(tasks), worker_count()))) as pool:
+        futures = [pool.submit(solve, row, task) for row, task in enumerate(tasks)]
         try:
-            return [future.result() for future in futures]
+            return tours_of([future.result().nodes for future in futures])
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-
-
-def solve_rows(problem: Problem, x: Any, solve_row: Callable[[Task, int], Answer]) -> Tensor:
-    """Tours [B, 1, T] from solve_row(task, row); instances of a handful of nodes are enumerated instead."""
-    tasks = tasks_of(problem, x)
-    answers = each(
-        lambda row: by_hand(tasks[row]) if tasks[row].nodes <= BY_HAND else solve_row(tasks[row], row), len(tasks)
-    )
-    return tours_of([answer.nodes for answer in answers])
-
-
-def solve_in_workers(
-    problem: Problem, x: Any, function: SolveOne, *, seconds: float, seed: int, prepare: Callable[[], None]
-) -> Tensor:
-    """Tours [B, 1, T] by `function`, run in workers that called `prepare` before their first task."""
-    return solve_rows(problem, x, lambda task, row: run_task(function, task, seconds, seed, row, prepare))
 
 
 def run_program(command: Sequence[str], folder: Path, seconds: float) -> bool:

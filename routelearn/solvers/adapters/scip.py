@@ -79,36 +79,14 @@ def _handler(model: Model, edges: list[Any], visits: list[Any]) -> Any:
     return Subtours()
 
 
-def _formulate(model: Model, scip: Any) -> tuple[list[Any], list[Any]]:
-    """The variables: edges, and visits, which are plain 1.0 where a visit is no choice."""
-    from pyscipopt import quicksum
-
-    edges = [scip.addVar(vtype="B") for _ in model.ends]
-    visits: list[Any] = [
-        1.0 if model.all_visited or node == 0 else scip.addVar(vtype="B") for node in range(model.nodes)
-    ]
-
-    def weighted(weights: np.ndarray, variables: list[Any]) -> Any:
-        return quicksum(weight * variable for weight, variable in zip(weights.tolist(), variables, strict=True))
-
-    for node, touching, degree in model.degree_rows():
-        scip.addCons(quicksum(edges[e] for e in touching) == degree * visits[node])
-    if (longest := model.longest()) is not None:
-        scip.addCons(weighted(model.cost, edges) <= longest)
-    if (least := model.least_prize()) is not None:
-        assert model.task.prize is not None
-        scip.addCons(weighted(model.task.prize, visits) >= least)
-    of_edges, of_visits, constant = model.objective()
-    scip.setObjective(weighted(of_edges, edges) + weighted(of_visits, visits) + constant, "minimize")
-    return edges, visits
-
-
 def _search(model: Model, end: float, seed: int) -> Found:
     from pyscipopt import Model as Scip
+    from pyscipopt import quicksum
 
     scip = Scip()
     scip.hideOutput()
-    edges, visits = _formulate(model, scip)
+    edges, visits, objective = model.formulate(lambda: scip.addVar(vtype="B"), quicksum, scip.addCons)
+    scip.setObjective(objective, "minimize")
     scip.includeConshdlr(
         _handler(model, edges, visits),
         "subtours",

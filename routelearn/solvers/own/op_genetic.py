@@ -15,19 +15,8 @@ from functools import partial
 import numpy as np
 from numba import njit
 
+from routelearn.solvers.own import selective
 from routelearn.solvers.own.common import Chunk, Heuristic, below, uniform, until
-from routelearn.solvers.own.selective import (
-    OP_PROBLEMS,
-    ROUNDING,
-    cheapest,
-    closed_length,
-    detour_of,
-    exchange,
-    exchange_place,
-    insert,
-    remove,
-    three_cheapest,
-)
 from routelearn.solvers.own.twoopt import shorten
 
 POPULATION = 24
@@ -44,13 +33,13 @@ def _fill(
     nodes = len(d)
     inside = np.zeros(nodes, np.bool_)
     inside[route[:count]] = True
-    length = closed_length(d, route, count)
+    length = selective.closed_length(d, route, count)
     while True:
         best, chosen, place, more = 0.0, -1, 0, 0.0
         for i in range(1, nodes):
             if inside[i] or prize[i] <= 0:
                 continue
-            where, added = cheapest(d, route, count, i)
+            where, added = selective.cheapest(d, route, count, i)
             if length + added > limit:
                 continue
             ratio = prize[i] / max(added, 1e-9)
@@ -60,7 +49,7 @@ def _fill(
                 best, chosen, place, more = ratio, i, where, added
         if chosen < 0:
             return count
-        insert(route, count, place, chosen)
+        selective.insert(route, count, place, chosen)
         inside[chosen] = True
         count += 1
         length += more
@@ -69,17 +58,17 @@ def _fill(
 @njit(cache=True, nogil=True)
 def _fit(d: np.ndarray, prize: np.ndarray, limit: float, route: np.ndarray, count: int, stream: np.ndarray) -> int:
     """Leave out the nodes with least prize per detour, slightly perturbed, until the route fits; the new count."""
-    length = closed_length(d, route, count)
+    length = selective.closed_length(d, route, count)
     while length > limit and count > 1:
         worst, position, less = np.inf, 1, 0.0
         for k in range(1, count):
-            saved = detour_of(d, route, count, k)
+            saved = selective.detour_of(d, route, count, k)
             ratio = prize[route[k]] / max(saved, 1e-9) * (0.9 + 0.2 * uniform(stream))
             if ratio < worst:
                 worst, position, less = ratio, k, saved
-        remove(route, count, position)
+        selective.remove(route, count, position)
         count -= 1
-        length = closed_length(d, route, count) if less <= 0 else length - less
+        length = selective.closed_length(d, route, count) if less <= 0 else length - less
     return count
 
 
@@ -89,24 +78,24 @@ def _swap(d: np.ndarray, prize: np.ndarray, limit: float, route: np.ndarray, cou
     nodes = len(d)
     inside = np.zeros(nodes, np.bool_)
     inside[route[:count]] = True
-    length = closed_length(d, route, count)
+    length = selective.closed_length(d, route, count)
     places, added = np.empty(3, np.int64), np.empty(3)
     most, least, chosen, position, place = 0.0, -EQUAL, -1, 0, 0
     for i in range(1, nodes):
         if inside[i] or prize[i] <= 0:
             continue
-        three_cheapest(d, route, count, i, places, added)
+        selective.three_cheapest(d, route, count, i, places, added)
         for k in range(1, count):
             gain = prize[i] - prize[route[k]]
             if gain < most - EQUAL:
                 continue
-            where, more = exchange_place(d, route, count, k, i, places, added)
-            change = more - detour_of(d, route, count, k)
+            where, more = selective.exchange_place(d, route, count, k, i, places, added)
+            change = more - selective.detour_of(d, route, count, k)
             if length + change <= limit and (gain > most + EQUAL or change < least):
                 most, least, chosen, position, place = max(gain, 0.0), change, i, k, where
     if chosen < 0:
         return False
-    exchange(route, count, position, place, chosen)
+    selective.exchange(route, count, position, place, chosen)
     return True
 
 
@@ -124,7 +113,7 @@ def _improve(d: np.ndarray, prize: np.ndarray, limit: float, route: np.ndarray, 
 
 @njit(cache=True, nogil=True)
 def _value(d: np.ndarray, prize: np.ndarray, route: np.ndarray, count: int) -> tuple[float, float]:
-    return prize[route[:count]].sum(), closed_length(d, route, count)
+    return prize[route[:count]].sum(), selective.closed_length(d, route, count)
 
 
 @njit(cache=True, nogil=True)
@@ -177,8 +166,8 @@ def _evolve(
                 wanted[k] = routes[second, (start + k) % other]
         for node in wanted:
             if not inside[node] and prize[node] > 0:
-                place, _added = cheapest(d, child, count, node)
-                insert(child, count, place, node)
+                place, _added = selective.cheapest(d, child, count, node)
+                selective.insert(child, count, place, node)
                 inside[node] = True
                 count += 1
         count = _improve(d, prize, limit, child, count, stream)
@@ -204,7 +193,7 @@ def genetic(
     """
     nodes = len(d)
     # in units of the limit and the largest prize, so that EQUAL and ROUNDING mean the same in all units
-    d, limit, prize = d / limit, 1 + ROUNDING, prize / max(prize.max(), 1e-300)
+    d, limit, prize = d / limit, 1 + selective.ROUNDING, prize / max(prize.max(), 1e-300)
     routes = np.zeros((POPULATION, nodes + 1), np.int64)
     counts, prizes, lengths = np.ones(POPULATION, np.int64), np.zeros(POPULATION), np.zeros(POPULATION)
     evolve = partial(_evolve, d, prize, limit, stream, routes, counts, prizes, lengths)
@@ -231,4 +220,4 @@ def _method(chunk: Chunk) -> list[np.ndarray]:
     ]
 
 
-SOLVERS = (Heuristic("op-genetic", OP_PROBLEMS, _method, anytime=True, chunk_rows=1),)
+SOLVERS = (Heuristic("op-genetic", selective.OP_PROBLEMS, _method, anytime=True, chunk_rows=1),)

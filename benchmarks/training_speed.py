@@ -17,15 +17,13 @@ import time
 
 import torch
 
-from routelearn import policies, problems
+from routelearn import problems
 from routelearn.decoding.rollout import rollout
-from routelearn.policies.base import shape_of
 from routelearn.policies.kernels.cpu.shares import keeping_memory
 from routelearn.problems import PROBLEMS, DeviceRng, NumpyRng
 from routelearn.runtime.compiling import Captured, autocast, best_device, resolve_precision
-from routelearn.training.baselines import RunParts
 from routelearn.training.config import TrainConfig
-from routelearn.training.state import make_baseline, make_loss, make_optimiser
+from routelearn.training.state import RunState
 from routelearn.training.step import Meter, Step
 
 
@@ -93,19 +91,14 @@ def measure(name: str, n: int, baseline: str, device: torch.device, precision: s
     config = config_for(name, n, baseline, precision)
     problem = problems.get(name)
     torch.manual_seed(0)
-    policy = policies.build(config.policy, shape_of(problem), config.policy_options()).to(device)
-    steps = rollout_length(problem, config)
     compile = device.type == "cuda"
-    estimate = make_baseline(RunParts(config, problem, policy, {n: steps}, precision, device, compile)).to(device)
-    optimiser = make_optimiser(policy, estimate, 1e-4, device)
+    state = RunState(config, device=device, precision=precision, compile=compile)
+    state.rollout_steps[n] = steps = rollout_length(problem, config)
     if compile:
         torch.cuda.reset_peak_memory_stats()
     started = time.perf_counter()
-    step = Step(
-        problem, policy, estimate, make_loss(config), optimiser, config, size=n, steps=steps, precision=precision,
-        device=device, meter=Meter(device), norm_average=torch.zeros((), device=device), compile=compile,
-    )  # fmt: skip
-    estimate.phase(0)
+    step = Step(state, n, Meter(device))
+    state.baseline.phase(0)
     captured = Captured(step, device)
     for _ in range(5 if compile else 1):
         captured()

@@ -19,7 +19,7 @@ from routelearn.training.log import Tally
 from routelearn.training.result import TrainingResult
 from routelearn.training.schedule import longer, scheduled_rate, set_rate, shorter
 from routelearn.training.state import RunState
-from routelearn.training.step import Meter
+from routelearn.training.step import Meter, Step
 from routelearn.training.surroundings import surroundings
 from routelearn.training.validation import Judge, astray, better
 
@@ -120,7 +120,7 @@ def loop(
             key = (size, state.rollout_steps[size], state.baseline.phase(state.epoch))
             if key not in captured:
                 current = {k: v for k, v in captured.items() if k[1] == state.rollout_steps[k[0]] and k[2] == key[2]}
-                captured = {**current, key: Captured(state.make_step(size, meters[size]), device, pool)}
+                captured = {**current, key: Captured(Step(state, size, meters[size]), device, pool)}
             captured[key]()
             state.step += 1
             state.instances += config.batch_of(size) * world

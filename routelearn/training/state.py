@@ -16,11 +16,10 @@ from routelearn.errors import InputError
 from routelearn.policies.base import shape_of
 from routelearn.problems.base import NumpyRng
 from routelearn.training import checkpoint, distributed
-from routelearn.training.baselines import Baseline, RunParts
+from routelearn.training.baselines import Baseline
 from routelearn.training.config import TrainConfig
 from routelearn.training.losses import Loss
 from routelearn.training.making import made, made_from
-from routelearn.training.step import Meter, Step
 from routelearn.training.warm_start import ancestry, start_from
 
 COUNTERS = ("step", "epoch", "instances", "rate_scale", "skipped", "rollbacks")
@@ -62,8 +61,7 @@ class RunState:
         self.rollout_steps, self.most_steps = bounds, {n: 4 * bound for n, bound in bounds.items()}
         self.longest = dict.fromkeys(sizes, 0)  # steps that rollouts needed since their bound was last looked at
         distributed.broadcast(self.policy)
-        parts = RunParts(config, self.problem, self.policy, self.rollout_steps, precision, device, compile)
-        self.baseline = make_baseline(parts).to(device)
+        self.baseline = make_baseline(self).to(device)
         distributed.broadcast(self.baseline)
         self.loss = make_loss(config)
         if self.loss.needs_entropy and not hasattr(self.policy, "recorded_logits"):
@@ -91,13 +89,6 @@ class RunState:
     def progress(self, seconds: float) -> float:
         """From 0 to 1 over the whole run, by steps or by time, whichever is further."""
         return max(self.step / (self.config.epochs * self.config.epoch_steps), seconds / self.limit)
-
-    def make_step(self, size: int, meter: Meter) -> Step:
-        return Step(
-            self.problem, self.policy, self.baseline, self.loss, self.optimiser, self.config, size=size,
-            steps=self.rollout_steps[size], precision=self.precision, device=self.device, meter=meter,
-            norm_average=self.norm_average, compile=self.compile,
-        )  # fmt: skip
 
     def keep_best(self, costs: dict[int, float]) -> None:
         """Remember the run as it is now, with its validation costs by size."""
@@ -174,9 +165,9 @@ def make_loss(config: TrainConfig) -> Loss:
     return made(found, config) if isinstance(found, type) else found
 
 
-def make_baseline(parts: RunParts) -> Baseline:
-    found = parts.config.chosen("baseline")
-    return found if isinstance(found, Baseline) else found.make(parts)
+def make_baseline(run: RunState) -> Baseline:
+    found = run.config.chosen("baseline")
+    return found if isinstance(found, Baseline) else found.make(run)
 
 
 def make_optimiser(policy: Any, baseline: Baseline, rate: float, device: torch.device) -> torch.optim.Adam:

@@ -8,7 +8,7 @@ of decoding under autograd. Nothing here reads a tensor on the host, so the whol
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -19,9 +19,10 @@ from routelearn.policies.base import Trajectory, entropies, leave_out_given, pic
 from routelearn.problems.base import DeviceRng, Problem, Rng
 from routelearn.runtime.compiling import autocast, beside, compiled, compiled_encoder, rejoin
 from routelearn.training import distributed
-from routelearn.training.baselines.base import Baseline
-from routelearn.training.config import TrainConfig
-from routelearn.training.losses.base import Loss, Scored
+from routelearn.training.losses.base import Scored
+
+if TYPE_CHECKING:
+    from routelearn.training.state import RunState
 
 
 class Meter:
@@ -74,39 +75,25 @@ def forced_starts(problem: Problem, x: Any, solutions: int) -> Tensor:
 class Step:
     """A training step for one size and one bound on the number of steps of a rollout."""
 
-    def __init__(
-        self,
-        problem: Problem,
-        policy: Any,
-        baseline: Baseline,
-        loss: Loss,
-        optimiser: torch.optim.Adam,
-        config: TrainConfig,
-        *,
-        size: int,
-        steps: int,
-        precision: str,
-        device: torch.device,
-        meter: Meter,
-        norm_average: Tensor,
-        compile: bool,
-        rng: Rng | None = None,
-    ):
-        self.problem, self.policy, self.baseline, self.loss = problem, policy, baseline, loss
-        self.optimiser = optimiser
-        self.config, self.size, self.steps, self.precision, self.device = config, size, steps, precision, device
-        self.meter, self.norm_average = meter, norm_average
+    def __init__(self, state: RunState, size: int, meter: Meter, rng: Rng | None = None):
+        config, device, policy = state.config, state.device, state.policy
+        self.problem, self.policy, self.baseline, self.loss = state.problem, policy, state.baseline, state.loss
+        self.config, self.size, self.steps = config, size, state.rollout_steps[size]
+        self.precision, self.device = state.precision, device
+        self.optimiser, self.norm_average, self.meter = state.optimiser, state.norm_average, meter
         self.rng = DeviceRng(device) if rng is None else rng
-        self.groups = [group["params"] for group in optimiser.param_groups]  # the policy's, and a learning baseline's
+        self.groups = [
+            group["params"] for group in self.optimiser.param_groups
+        ]  # the policy's, and a learning baseline's
         self.parameters = [p for group in self.groups for p in group]
         # What a forward pass leaves in the modules: running statistics, a baseline's average.
-        self.buffers = [b for module in (policy, baseline) for b in module.buffers() if b.is_floating_point()]
+        self.buffers = [b for module in (policy, self.baseline) for b in module.buffers() if b.is_floating_point()]
         self.batch = config.batch_of(size)
         self.side = torch.cuda.Stream(device) if device.type == "cuda" else None
-        compiles = compile and policy.compiles
+        compiles = state.compile and policy.compiles
         self.encode = compiled_encoder(policy, device) if compiles else policy.encode
         self.advance = compiled(advance, device) if compiles else advance
-        self.cost = compiled(problem.cost, device) if compile else problem.cost
+        self.cost = compiled(self.problem.cost, device) if state.compile else self.problem.cost
 
     def __call__(self) -> None:
         config, problem, policy = self.config, self.problem, self.policy

@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from train_cases import CPU, make_step, tiny
+from train_cases import CPU, make_step, parts_of, tiny
 
 from routelearn import policies
 from routelearn.decoding.decode import decode
@@ -19,7 +19,6 @@ from routelearn.training.baselines import (
     ExponentialBaseline,
     NoBaseline,
     RolloutBaseline,
-    RunParts,
     SharedBaseline,
 )
 from routelearn.training.baselines.rollout import paired_p_value, student_tail
@@ -207,7 +206,7 @@ def test_rollout_value_is_the_greedy_cost_of_the_frozen_policy(name):
     problem, config = get(name), tiny(problem=name, sizes=(7,), baseline="rollout", norm="batch")
     policy = policies.build("attention", shape_of(problem), config.policy_options())
     bound = {7: problem.max_steps(problem.sample(DeviceRng(), 64, 7))}
-    baseline = make_baseline(RunParts(config, problem, policy, bound, "float32", CPU, False))
+    baseline = make_baseline(parts_of(config, policy, bound))
     frozen = copy.deepcopy(policy).eval()
     with torch.no_grad():
         for parameter in policy.parameters():
@@ -224,7 +223,7 @@ def test_rollout_value_is_the_greedy_cost_of_the_frozen_policy(name):
 def test_rollout_value_is_infinite_where_the_frozen_policy_does_not_finish():
     problem, config = get("cvrp"), tiny(problem="cvrp", sizes=(7,), baseline="rollout")
     policy = policies.build("attention", shape_of(problem), config.policy_options())
-    baseline = make_baseline(RunParts(config, problem, policy, {7: 6}, "float32", CPU, False))
+    baseline = make_baseline(parts_of(config, policy, {7: 6}))
     baseline.phase(1)
     x = problem.sample(DeviceRng(), 5, 7)
     assert baseline.prepare(x, problem.features(x)).isinf().all()

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 import torch
-from train_cases import CPU, TINY, run, tiny
+from train_cases import TINY, parts_of, run, tiny
 
 from routelearn import policies
 from routelearn.errors import InputError
 from routelearn.policies.attention import AttentionPolicy
 from routelearn.problems import get
-from routelearn.training.baselines import BASELINES, Baseline, RunParts
+from routelearn.training.baselines import BASELINES, Baseline
 from routelearn.training.config import TrainConfig, name_of
 from routelearn.training.losses import LOSSES, PolicyGradient
 from routelearn.training.state import make_baseline, make_loss, make_policy
@@ -48,7 +48,7 @@ def test_fields_and_settings_arrive_by_name_and_the_rest_keeps_its_default():
     made = tiny(loss="mine", baseline="mine", beta=0.6, settings={"sharpness": 5, "level": 3.5})
     loss = make_loss(made)
     assert (loss.beta, loss.sharpness, loss.mode) == (0.6, 5, "plain")
-    baseline = make_baseline(RunParts(made, get("tsp"), None, {}, "float32", CPU, False))
+    baseline = make_baseline(parts_of(made, None, {}))
     assert baseline.level == 3.5
     assert TrainConfig.from_dict(json.loads(made.to_json())) == made
 
@@ -104,7 +104,7 @@ def test_a_constructor_that_needs_more_is_told_what():
             super().__init__()
 
     with pytest.raises(InputError, match="Needy needs depth; give each a default value"):
-        make_baseline(RunParts(tiny(baseline=Needy), get("tsp"), None, {}, "float32", CPU, False))
+        make_baseline(parts_of(tiny(baseline=Needy), None, {}))
 
 
 @pytest.mark.parametrize(("part", "name"), [("loss", "preference"), ("loss", "mine"), ("baseline", "shared")])

@@ -9,7 +9,7 @@ from train_cases import CPU, differences, tiny
 from routelearn.errors import InputError
 from routelearn.training import checkpoint
 from routelearn.training.state import RunState
-from routelearn.training.step import Meter
+from routelearn.training.step import Meter, Step
 
 
 def fresh(**changes):
@@ -17,7 +17,7 @@ def fresh(**changes):
 
 
 def trained(state, steps=3):
-    step = state.make_step(6, Meter(CPU))
+    step = Step(state, 6, Meter(CPU))
     for _ in range(steps):
         step()
     state.step += steps

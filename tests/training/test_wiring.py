@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from train_cases import CPU, differences, log_of, make_step, run, tiny
+from train_cases import differences, log_of, make_step, parts_of, run, tiny
 
 from routelearn import policies
 from routelearn.commands.train import Screen
@@ -16,7 +16,6 @@ from routelearn.policies.base import shape_of
 from routelearn.problems import DeviceRng, get
 from routelearn.training import checkpoint
 from routelearn.training import validation as validation_module
-from routelearn.training.baselines import RunParts
 from routelearn.training.baselines.rollout import paired_p_value
 from routelearn.training.state import make_baseline
 from routelearn.training.validation import validate
@@ -34,7 +33,7 @@ def baseline_of(config, policy=None):
     problem, size = get(config.problem), config.sizes[0]
     steps = {size: problem.max_steps(problem.sample(DeviceRng(), 64, size))}
     policy = policy_of(config) if policy is None else policy
-    return make_baseline(RunParts(config, problem, policy, steps, "float32", CPU, False))
+    return make_baseline(parts_of(config, policy, steps))
 
 
 # --------------------------------------------------------------------------------------------- baselines

@@ -6,6 +6,7 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -49,9 +50,18 @@ def make_step(
     optimiser = torch.optim.Adam(groups, lr=config.rate, fused=True)
     rng = DeviceRng(CPU, dtype) if rng is None else rng
     bound = problem.max_steps(problem.sample(DeviceRng(), 64, size)) if steps is None else steps
-    return Step(
-        problem, policy, baseline, make_loss(config), optimiser, config, size=size, steps=bound, precision="float32",
-        device=CPU, meter=Meter(CPU), norm_average=torch.zeros((), dtype=dtype), compile=False, rng=rng,
+    state = parts_of(
+        config, policy, {size: bound}, baseline=baseline, loss=make_loss(config), optimiser=optimiser,
+        norm_average=torch.zeros((), dtype=dtype),
+    )  # fmt: skip
+    return Step(state, size, Meter(CPU), rng)
+
+
+def parts_of(config: TrainConfig, policy: Any, rollout_steps: dict[int, int], **others: Any) -> Any:
+    """What a step or a baseline reads of a run's state."""
+    return SimpleNamespace(
+        config=config, problem=problems.get(config.problem), policy=policy, rollout_steps=rollout_steps,
+        precision="float32", device=CPU, compile=False, **others,
     )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """Baselines by name: what REINFORCE measures a solution's cost against."""
 
 from routelearn.registry import Registry
-from routelearn.training.baselines.base import Baseline, RunParts
+from routelearn.training.baselines.base import Baseline
 from routelearn.training.baselines.critic import CriticBaseline
 from routelearn.training.baselines.exponential import ExponentialBaseline
 from routelearn.training.baselines.none import NoBaseline
@@ -26,6 +26,5 @@ __all__ = [
     "ExponentialBaseline",
     "NoBaseline",
     "RolloutBaseline",
-    "RunParts",
     "SharedBaseline",
 ]

@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import Tensor, nn
 
-from routelearn.problems.base import Problem
 from routelearn.training.making import made
 
 if TYPE_CHECKING:
-    from routelearn.training.config import TrainConfig
-
-
-class RunParts(NamedTuple):
-    """What a baseline may be made from, beside its settings."""
-
-    config: TrainConfig
-    problem: Problem
-    policy: Any
-    steps: dict[int, int]  # size -> bound on the steps of a rollout; the run changes it as it goes
-    precision: str
-    device: torch.device
-    compile: bool
+    from routelearn.training.state import RunState
 
 
 class Baseline(nn.Module):
@@ -36,7 +22,7 @@ class Baseline(nn.Module):
     least_solutions = 1  # of each instance
 
     @classmethod
-    def make(cls, run: RunParts) -> Baseline:
+    def make(cls, run: RunState) -> Baseline:
         """A baseline for this run: constructor parameters that are fields or settings of its configuration."""
         return made(cls, run.config)
 

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from routelearn.policies.layers import Encoder, initialise
-from routelearn.training.baselines.base import Baseline, RunParts
+from routelearn.training.baselines.base import Baseline
 from routelearn.training.making import made
 
 
@@ -33,7 +33,7 @@ class CriticBaseline(Baseline):
         initialise(self)
 
     @classmethod
-    def make(cls, run: RunParts) -> CriticBaseline:
+    def make(cls, run: Any) -> CriticBaseline:
         """It reads the nodes in their order if the policy does."""
         recurrent = any(isinstance(part, nn.RNNBase) for part in run.policy.modules())
         return made(cls, run.config, feature_dims=run.problem.feature_dims, recurrent=recurrent)

@@ -13,7 +13,7 @@ from torch import Tensor
 from routelearn.decoding.rollout import advance, rollout
 from routelearn.problems.base import NumpyRng, Problem, to_device, to_single
 from routelearn.runtime.compiling import compiled, compiled_encoder
-from routelearn.training.baselines.base import Baseline, RunParts
+from routelearn.training.baselines.base import Baseline
 from routelearn.training.baselines.exponential import ExponentialBaseline
 from routelearn.training.distributed import agree
 from routelearn.training.making import made
@@ -55,7 +55,7 @@ class RolloutBaseline(Baseline):
         self.frozen_costs: list[Tensor] | None = None
 
     @classmethod
-    def make(cls, run: RunParts) -> RolloutBaseline:
+    def make(cls, run: Any) -> RolloutBaseline:
         config, problem, device = run.config, run.problem, run.device
         compiles = run.compile and run.policy.compiles
         step = compiled(advance, device) if compiles else advance
@@ -64,7 +64,7 @@ class RolloutBaseline(Baseline):
         def rollout_costs(frozen: Any, x: Any) -> Tensor:
             if id(frozen) not in encoders:
                 encoders[id(frozen)] = compiled_encoder(frozen, device) if compiles else frozen.encode
-            bound = run.steps[x.xy.shape[1] - (1 if problem.has_depot else 0)]
+            bound = run.rollout_steps[x.xy.shape[1] - (1 if problem.has_depot else 0)]
             return truncated_greedy_costs(problem, frozen, x, bound, encode=encoders[id(frozen)], step=step)
 
         def evaluate_costs(candidate: Any, x: Any) -> Tensor:

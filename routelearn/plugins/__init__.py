@@ -76,7 +76,8 @@ def load(plugin: str | os.PathLike[str]) -> Plugin:
         found = _known.get(path or shown)
         if found is None:
             found = _load_module(shown, shown) if path is None else _load_file(shown, path)
-        _tell_children(path or shown)
+        if (item := path or shown) not in paths():
+            _set_variable([*paths(), item])
         return found
 
 
@@ -293,12 +294,8 @@ def _line(plugin: Plugin, error: BaseException) -> str:
     return f"{where}: {' '.join(words.split())[:400]}"
 
 
-def _tell_children(item: str) -> None:
-    if item not in paths():
-        _set_variable([*paths(), item])
-
-
 def _set_variable(items: list[str]) -> None:
+    """Tell child processes what to load."""
     if items:
         os.environ[VARIABLE] = os.pathsep.join(items)
     else:

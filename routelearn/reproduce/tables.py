@@ -81,8 +81,7 @@ def compare(entries: Sequence[Entry], problem: Problem) -> list[Line]:
 
 def _mean(values: Tensor) -> float:
     """Of the numbers among the values; nan if there are none, which sorts behind every number here."""
-    numbers = values[~values.isnan()]
-    return float(numbers.mean()) if len(numbers) else math.nan
+    return float(values.nanmean())
 
 
 def _error(values: Tensor) -> float:

@@ -51,10 +51,8 @@ def average_gradients(parameters: Iterable[nn.Parameter]) -> None:
     flat = torch.cat([g.flatten() for g in gradients])
     dist.all_reduce(flat)
     flat /= world()
-    offset = 0
-    for gradient in gradients:
-        gradient.copy_(flat[offset : offset + gradient.numel()].view_as(gradient))
-        offset += gradient.numel()
+    for gradient, part in zip(gradients, flat.split([g.numel() for g in gradients]), strict=True):
+        gradient.copy_(part.view_as(gradient))
 
 
 def average_buffers(module: nn.Module) -> None:

@@ -47,17 +47,14 @@ def backend(name: str) -> Iterator[None]:
     """Within the block, `reference` switches compiled kernels off, in all threads; `auto` changes nothing."""
     if name not in BACKENDS:
         raise InputError(f"unknown backend {name!r}; the choices are {', '.join(BACKENDS)}")
-    _ask_for_reference(name == "reference")
+    global _without_kernels
+    with _lock:
+        _without_kernels += name == "reference"
     try:
         yield
     finally:
-        _ask_for_reference(-(name == "reference"))
-
-
-def _ask_for_reference(more: int) -> None:
-    global _without_kernels
-    with _lock:
-        _without_kernels += more
+        with _lock:
+            _without_kernels -= name == "reference"
 
 
 _references: dict[type, dict[str, Callable[..., Any]]] = {}

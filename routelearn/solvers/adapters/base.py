@@ -60,20 +60,20 @@ class Foreign:
 class Library(Foreign):
     """A solver that is a Python package."""
 
-    package: str  # what is imported
+    package: str = ""  # what is imported, if it has another name
     extra: str  # the extra of this package that installs it
     function: runner.SolveOne
     prepare: Callable[[], None] | None = None  # in a solver worker, outside the time of any instance, if not an import
     refusal: Callable[[], str | None] = lambda: None  # why it cannot be used although it is installed
 
     def unavailable(self) -> str | None:
-        if importlib.util.find_spec(self.package) is None:
-            return f'{self.name} needs the package {self.package}: pip install "routelearn[{self.extra}]"'
+        if importlib.util.find_spec(self.package or self.name) is None:
+            return f'{self.name} needs the package {self.package or self.name}: pip install "routelearn[{self.extra}]"'
         return self.refusal()
 
     def solve(self, problem: Problem, x: Any, *, seconds: float, seed: int = 0) -> Tensor:
         self.refuse(problem, seconds)
-        prepare = self.prepare or Imported(self.package)
+        prepare = self.prepare or Imported(self.package or self.name)
 
         def solve_row(task: Task, row: int) -> Answer:
             """In a worker that called `prepare` before its first task."""

@@ -31,7 +31,6 @@ SOLVERS = (
         name="elkai",
         problems=frozenset({"tsp"}),
         licence="LKH: free for academic and non-commercial use only",
-        package="elkai",
         extra="lkh",
         function=solve_one,
     ),

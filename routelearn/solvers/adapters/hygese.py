@@ -58,13 +58,5 @@ def solve_one(task: Task, seconds: float, seed: int) -> Iterator[Answer]:
 
 
 SOLVERS = (
-    Library(
-        name="hygese",
-        problems=frozenset({"cvrp"}),
-        licence="MIT",
-        anytime=True,
-        package="hygese",
-        extra="lkh",
-        function=solve_one,
-    ),
+    Library(name="hygese", problems=frozenset({"cvrp"}), licence="MIT", anytime=True, extra="lkh", function=solve_one),
 )

@@ -108,7 +108,6 @@ SOLVERS = (
         problems=frozenset({"tsp", "cvrp", "pctsp"}) | OP,
         licence="Apache-2.0",
         anytime=True,
-        package="ortools",
         extra="solvers",
         function=solve_one,
         prepare=prepare,

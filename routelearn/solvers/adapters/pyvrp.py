@@ -68,7 +68,6 @@ SOLVERS = (
         problems=frozenset({"tsp", "cvrp"}) | OP,
         licence="MIT",
         anytime=True,
-        package="pyvrp",
         extra="solvers",
         function=solve_one,
     ),

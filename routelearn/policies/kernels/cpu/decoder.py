@@ -10,7 +10,6 @@ import contextlib
 import operator
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,7 +19,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from routelearn.policies.base import Choice, Seen
 from routelearn.policies.kernels.cache import Cache
-from routelearn.policies.kernels.cpu.shares import pool
+from routelearn.policies.kernels.cpu.shares import in_threads, pool
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -178,12 +177,10 @@ def _lay_out(cache: Cache) -> tuple[Any, ...]:
 
 def _shared(work: Callable[[int, int], None], rows: int, smallest: int = 4 * WORTH) -> None:
     """work(low, high) over all rows, a share for each processor where there are enough of them."""
-    threads = min(processors(), rows)
-    if threads == 1 or rows < smallest or getattr(_inside, "alone", False):
+    if rows < smallest or getattr(_inside, "alone", False):
         work(0, rows)
     else:
-        shares = pairwise(rows * i // threads for i in range(threads + 1))
-        list(pool(threads).map(lambda share: work(*share), shares))
+        in_threads(work, rows, processors())
 
 
 def warm_up() -> None:

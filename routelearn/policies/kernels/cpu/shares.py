@@ -67,14 +67,15 @@ def _alone() -> None:
     torch.get_num_threads()  # settles it: else the thread's first large operation would take the process's number
 
 
-def in_threads(work: Callable[[int, int], Any], batch: int) -> list[Any]:
-    """[work(low, high), ...] over all instances, one share for each thread; without gradients unless `work` asks."""
+def in_threads(work: Callable[[int, int], Any], batch: int, most: int | None = None) -> list[Any]:
+    """[work(low, high), ...] over all instances, one share for each of `most` threads (as many as the library has);
+    without gradients unless `work` asks."""
 
     def ungraded(share: tuple[int, int]) -> Any:
         with torch.no_grad():
             return work(*share)
 
-    threads = min(torch.get_num_threads(), batch)
+    threads = min(torch.get_num_threads() if most is None else most, batch)
     if threads == 1:
         return [ungraded((0, batch))]
     return list(pool(threads).map(ungraded, pairwise(batch * i // threads for i in range(threads + 1))))

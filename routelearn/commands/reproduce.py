@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -95,15 +94,11 @@ def reproduce(
 @contextlib.contextmanager
 def bar(label: str, total: int) -> Iterator[Any]:
     """A progress bar on a terminal, otherwise only the label."""
-    from rich.progress import Progress
+    from routelearn.commands.evaluate import progress_bar
 
-    if not sys.stderr.isatty():
-        typer.echo(label, err=True)
-        yield lambda done: None
-        return
-    from rich.console import Console
-
-    with Progress(console=Console(stderr=True), transient=True) as progress:
+    with progress_bar() as progress:
+        if progress.disable:
+            typer.echo(label, err=True)
         task = progress.add_task(label, total=total)
         yield lambda done: progress.advance(task, done)
 

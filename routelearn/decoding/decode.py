@@ -280,14 +280,16 @@ def _decode_chunk(
     pieces: int,
     encode: Callable[..., Any] | None,
     step: Advance,
+    steps: int | None = None,
 ) -> Decoded:
+    """The best solutions of x; with `steps`, of rollouts of exactly so many, without a look at the host."""
     many = repeat(x, strategy.augment)
     with autocast(x.xy.device, precision), _sparing(many):
         features = augmented(problem.features(x), strategy.augment, seed)
         cache = (policy.encode if encode is None else encode)(features)
         best: Decoded | None = None
         for piece in range(pieces):
-            rolled = _roll(problem, policy, cache, many, strategy, pieces, piece, step)
+            rolled = _roll(problem, policy, cache, many, strategy, pieces, piece, step, steps)
             found = _best_of(problem, many, rolled, x.xy.shape[0])
             best = found if best is None else _better(problem, best, found)
     assert best is not None
@@ -300,23 +302,19 @@ def _sparing(x: Any) -> Any:
 
 
 def _roll(
-    problem: Problem, policy: Any, cache: Any, x: Any, strategy: Strategy, pieces: int, piece: int, step: Advance
-) -> Rolled:
+    problem: Problem, policy: Any, cache: Any, x: Any, strategy: Strategy, pieces: int, piece: int, step: Advance,
+    steps: int | None,
+) -> Rolled:  # fmt: skip
     if strategy.beam:
         return beam_search(problem, policy, cache, x, strategy.beam)
     draws = max(1, strategy.samples)
     draws = draws // pieces + (1 if piece < draws % pieces else 0)
-    solutions, prefix = max(1, strategy.starts) * draws, _starts(problem, x, strategy, draws)
-    return finish(
-        problem, policy, cache, x, solutions=solutions, temperature=strategy.temperature, prefix=prefix, step=step
-    )
-
-
-def _starts(problem: Problem, x: Any, strategy: Strategy, draws: int) -> Tensor | None:
-    """[B, S, 1]: the first node of every solution, each for so many draws, where the strategy gives them."""
-    if not strategy.starts:
-        return None
-    return first_nodes(problem, x, strategy.starts).repeat_interleave(draws, 1)[..., None]
+    how: dict[str, Any] = {"solutions": max(1, strategy.starts) * draws, "temperature": strategy.temperature}
+    if strategy.starts:  # [B, S, 1]: the first node of every solution
+        how["prefix"] = first_nodes(problem, x, strategy.starts).repeat_interleave(draws, 1)[..., None]
+    if steps is None:
+        return finish(problem, policy, cache, x, step=step, **how)
+    return rollout(problem, policy, cache, x, step=step, steps=steps, **how)
 
 
 def first_nodes(problem: Problem, x: Any, count: int) -> Tensor:
@@ -370,19 +368,10 @@ class Repeated:
         return Decoded(self.best.tour.clone(), self.best.cost.clone())
 
     def _run(self) -> None:
-        strategy, problem = self.strategy, self.problem
-        many = repeat(self.x, strategy.augment)
-        with torch.no_grad(), autocast(self.x.xy.device, self.precision), _sparing(many):
-            cache = self.policy.encode(augmented(problem.features(self.x), strategy.augment, self.seed))
-            if self.captured.stream is None:  # nothing is captured, so it may stop when all are finished
-                rolled = _roll(problem, self.policy, cache, many, strategy, 1, 0, self.step)
-            else:
-                rolled = rollout(
-                    problem, self.policy, cache, many, solutions=strategy.solutions, steps=self.steps, step=self.step,
-                    temperature=strategy.temperature,
-                    prefix=_starts(problem, many, strategy, max(1, strategy.samples)),
-                )  # fmt: skip
-            found = _best_of(problem, many, rolled, self.x.xy.shape[0])
+        steps = None if self.captured.stream is None else self.steps  # if nothing is captured, it may stop early
+        found = _decode_chunk(
+            self.problem, self.policy, self.x, self.strategy, self.seed, self.precision, 1, None, self.step, steps
+        )
         if self.best is None or self.captured.stream is None:
             self.best = found
         else:  # the same memory every time: that is what a replayed graph writes

@@ -54,7 +54,7 @@ class Evaluation:
 
     @property
     def standard_error(self) -> float:
-        return float(self.solved.std() / math.sqrt(len(self.solved))) if len(self.solved) > 1 else 0.0
+        return standard_error(self.solved)
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -104,6 +104,11 @@ class Evaluation:
         }
 
 
+def standard_error(values: Tensor) -> float:
+    """Of the mean."""
+    return float(values.std() / math.sqrt(len(values))) if len(values) > 1 else 0.0
+
+
 def paired_gap(costs: Tensor, reference: Tensor) -> tuple[float, float]:
     """Mean difference to reference costs, instance by instance, as a share of their mean; and its standard error.
 
@@ -111,8 +116,7 @@ def paired_gap(costs: Tensor, reference: Tensor) -> tuple[float, float]:
     """
     difference = gaps(costs, reference)
     difference = difference[~difference.isnan()]
-    error = float(difference.std() / math.sqrt(len(difference))) if len(difference) > 1 else 0.0
-    return float(difference.mean()), error if len(difference) else math.nan
+    return float(difference.mean()), standard_error(difference) if len(difference) else math.nan
 
 
 def gaps(costs: Tensor, reference: Tensor) -> Tensor:

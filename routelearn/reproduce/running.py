@@ -23,8 +23,7 @@ from routelearn.problems.base import take
 from routelearn.reproduce import rows as table
 from routelearn.reproduce.layout import Cell, grid_of, legend
 from routelearn.reproduce.rows import SIZES, TITLES, Row
-from routelearn.reproduce.tables import write_tables
-from routelearn.reproduce.timetable import Timetable
+from routelearn.reproduce.tables import duration, write_tables
 from routelearn.solvers import get as get_solver
 from routelearn.solvers.adapters.runner import SolverError, worker_count
 from routelearn.solvers.farm import running as farm
@@ -34,6 +33,7 @@ SAMPLES_CPU, SAMPLES_GPU = 320, 1280  # rollouts of AM (sampling); the paper dra
 AUGMENT = 8  # of those, the symmetries of the square they are spread over
 QUICK_ROW_SECONDS = 0.5  # a construction's row: writing, reading and judging included
 ROLLOUT_SECONDS = 2e-7  # of one core, times n squared, for one rollout
+TRUST = 30.0  # seconds of cells run before their speed counts as much as the expectation
 
 Watch = Callable[[str, int], AbstractContextManager[Progress]]  # (label, instances) -> something to tell of progress
 
@@ -159,6 +159,38 @@ def expected_seconds(cell: Cell, options: Options) -> float:
     return whole * max(0.0, 1 - farm.stored_blocks(cell.store) / blocks)
 
 
+class Timetable:
+    """How long a table will take: what every cell is expected to need, corrected by what the cells so far took.
+
+    Call `where()` when a cell starts, `passed()` when it is done.
+    """
+
+    def __init__(self, expected: Sequence[float]):
+        self.expected = list(expected)  # seconds of each cell; 0: nothing to run, or all of it stored
+        self.at = 0
+        self.started = time.perf_counter()
+        self.planned = self.taken = 0.0  # seconds of the cells that are done
+
+    def left(self) -> float:
+        """Seconds still to go, at the pace so far."""
+        pace = (self.taken + TRUST) / (self.planned + TRUST)
+        return pace * sum(self.expected[self.at :])
+
+    def where(self) -> str:
+        self.started = time.perf_counter()
+        if self.expected[self.at] == 0:
+            return "stored before"
+        number = sum(seconds > 0 for seconds in self.expected[: self.at + 1])
+        return f"{number} of {sum(seconds > 0 for seconds in self.expected)}, about {duration(self.left())} left"
+
+    def passed(self) -> None:
+        if self.expected[self.at] > 0:
+            self.planned += self.expected[self.at]
+            self.taken += time.perf_counter() - self.started
+        self.at += 1
+        self.started = time.perf_counter()
+
+
 def run_method(cell: Cell, x: Any, options: Options, watch: Watch) -> Cell:
     try:
         with watch(f"{TITLES[cell.problem]} n={cell.n}: {cell.row.row}", len(x.xy)) as progress:
@@ -185,7 +217,7 @@ def run_learned(cell: Cell, model: Model, x: Any, options: Options, watch: Watch
                     precision="float32", progress=progress,
                 )  # fmt: skip
             store.add(farm.Block(0, done.tours[:, 0].tolist(), done.seconds), done.seconds)
-        return replace(cell, result=farm.collect(spec, x, store.blocks, batch, store.blocks[0].seconds))
+        return replace(cell, result=farm.collect(spec, x, store.blocks, store.blocks[0].seconds))
 
 
 def run(cell: Cell, x: Any, options: Options, watch: Watch) -> Cell:

@@ -16,6 +16,7 @@ from rich.table import Table as RichTable
 from torch import Tensor
 
 from routelearn.errors import InputError
+from routelearn.evaluation.evaluate import standard_error
 from routelearn.problems.base import Problem
 from routelearn.runtime.processors import usable_processors
 
@@ -68,9 +69,9 @@ def compare(entries: Sequence[Entry], problem: Problem) -> list[Line]:
                 entry.method,
                 len(entry.costs),
                 -_mean(own) if problem.maximise else _mean(own),
-                _error(own),
+                standard_error(own),
                 _mean(difference),
-                _error(difference),
+                standard_error(difference),
                 int(won[i].sum()),
                 int((~solved[i]).sum()),
                 entry.seconds,
@@ -82,11 +83,6 @@ def compare(entries: Sequence[Entry], problem: Problem) -> list[Line]:
 def _mean(values: Tensor) -> float:
     """Of the numbers among the values; nan if there are none, which sorts behind every number here."""
     return float(values.nanmean())
-
-
-def _error(values: Tensor) -> float:
-    """Standard error of the mean."""
-    return float(values.std() / math.sqrt(len(values))) if len(values) > 1 else 0.0
 
 
 def comparison_table(lines: Sequence[Line], title: str, machine: str | None = None) -> RichTable:

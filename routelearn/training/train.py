@@ -15,7 +15,6 @@ from torch import Tensor, nn
 
 from routelearn.errors import InputError
 from routelearn.models import FOLDER
-from routelearn.policies.kernels import select
 from routelearn.problems import Problem
 from routelearn.runtime.compiling import best_device
 from routelearn.training import loop, recipes, saving
@@ -89,14 +88,8 @@ class Plan(NamedTuple):
     begun_with: dict[str, Any]  # what a resumed run needs to know beside its configuration
 
     def run(
-        self,
-        device: torch.device,
-        reference: Mapping[int, Tensor] | None,
-        backend: str,
-        report: Callable[[dict[str, Any]], None],
+        self, device: torch.device, reference: Mapping[int, Tensor] | None, backend: str, report: loop.Report
     ) -> TrainingResult:
-        if backend not in select.BACKENDS:
-            raise InputError(f"unknown backend {backend!r}; the choices are {', '.join(select.BACKENDS)}")
         return loop.run(
             self.config, self.out, device=device, resume=self.resume, warm_start=self.warm_start, recipe=self.recipe,
             reference=dict(reference or {}), deterministic=bool(self.begun_with.get("deterministic")), backend=backend,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from routelearn.reproduce import timetable
-from routelearn.reproduce.timetable import TRUST, Timetable
+from routelearn.reproduce import running as timetable
+from routelearn.reproduce.running import TRUST, Timetable
 
 
 def test_slow_cells_lengthen_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:

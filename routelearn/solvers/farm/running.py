@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from routelearn.errors import InputError
@@ -63,7 +62,6 @@ class Result:
     costs: Tensor  # [B] float64; nan where there is no answer or the answer breaks a rule
     infeasible: int  # rows without a valid answer
     seconds: float  # wall clock, summed over all sittings
-    instance_seconds: Tensor  # [B] float64: on its own core; the mean of its block where a block is solved at once
 
 
 def fingerprint(x: Any) -> str:
@@ -204,18 +202,14 @@ def warm_up(solver: Solver, problem: Problem, x: Any) -> None:
         reveal.run(solver, problem, take(x, slice(0, 1)), seconds=1e-3, seed=0)
 
 
-def collect(problem: Problem, x: Any, blocks: dict[int, Block], size: int, seconds: float) -> Result:
+def collect(problem: Problem, x: Any, blocks: dict[int, Block], seconds: float) -> Result:
     """All blocks as one judged result."""
-    batch = x.xy.shape[0]
     rows = [tour for first in sorted(blocks) for tour in blocks[first].tours]
-    if len(rows) != batch:
-        raise RuntimeError(f"{len(rows)} answers for {batch} instances")
+    if len(rows) != len(x.xy):
+        raise RuntimeError(f"{len(rows)} answers for {len(x.xy)} instances")
     tours = tours_of(rows)
-    each = torch.empty(batch, dtype=torch.float64)
-    for block in blocks.values():
-        each[block.first : block.first + size] = block.seconds / len(block.tours)
     costs = judge(problem, x, tours)
-    return Result(tours, costs, int(costs.isnan().sum()), seconds, each)
+    return Result(tours, costs, int(costs.isnan().sum()), seconds)
 
 
 def solve_instances(
@@ -264,4 +258,4 @@ def solve_instances(
                 kept.add(block, wall)
             if progress is not None:
                 progress(len(block.tours))
-        return collect(problem, x, blocks, size, wall)
+        return collect(problem, x, blocks, wall)

@@ -94,19 +94,14 @@ class Reoptimise:
         open_nodes[0] = False
         owed = min_prize
         while open_nodes.any():
-            last = tour[-1] if tour else 0
             count = int(open_nodes.sum())
             left = max(0.0, end - time.perf_counter())
 
-            def plan_for(required: float, last: int = last, count: int = count, left: float = left) -> np.ndarray:
-                return plan(
-                    d, prize, penalty, required, stream=stream, seconds=left / self.plans(count),
-                    kicks=KICKS * count, start=last, allowed=open_nodes,
-                )  # fmt: skip
-
-            planned = plan_for(min(max(owed, 0.0), float(prize[open_nodes].sum())))
+            how: dict[str, Any] = {"stream": stream, "seconds": left / self.plans(count), "kicks": KICKS * count}
+            how |= {"start": tour[-1] if tour else 0, "allowed": open_nodes}
+            planned = plan(d, prize, penalty, min(max(owed, 0.0), float(prize[open_nodes].sum())), **how)
             if len(planned) == 0 and owed > 0:
-                planned = plan_for(np.inf)
+                planned = plan(d, prize, penalty, np.inf, **how)
             if len(planned) == 0:
                 break
             visits = self.visits(len(planned)) if left > 0 else len(planned)  # no time left to plan often

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from routelearn.decoding.decode import evaluating
 from routelearn.decoding.rollout import advance, rollout
 from routelearn.problems.base import NumpyRng, Problem, to_device, to_single
 from routelearn.runtime.compiling import compiled, compiled_encoder
@@ -93,10 +94,8 @@ class RolloutBaseline(Baseline):
     def end_epoch(self, policy: Any, epoch: int) -> str | None:
         if self.frozen_costs is None:
             self.frozen_costs = [self.evaluate_costs(self.frozen, x)[:, 0] for x in self.instances]
-        was_training = policy.training
-        policy.eval()
-        now = [self.evaluate_costs(policy, x)[:, 0] for x in self.instances]
-        policy.train(was_training)
+        with evaluating(policy):
+            now = [self.evaluate_costs(policy, x)[:, 0] for x in self.instances]
         p_value = paired_p_value(torch.cat(now).double(), torch.cat(self.frozen_costs).double())
         if not agree(p_value < self.significance):
             return None

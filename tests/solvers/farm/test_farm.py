@@ -68,7 +68,6 @@ def test_costs_are_the_referee_s_in_double_precision() -> None:
     assert torch.equal(result.costs, get("tsp").cost(exact, result.tours)[:, 0])
     assert result.infeasible == 0
     assert result.seconds > 0
-    assert result.instance_seconds.shape == (5,)
 
 
 @pytest.mark.parametrize("chunk_rows", [1, 3])

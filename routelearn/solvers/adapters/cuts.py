@@ -16,7 +16,7 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def _augment(capacity: np.ndarray, source: int, sink: int, reached: np.ndarray, parent: np.ndarray) -> float:
+def _augment(capacity, source, sink, reached, parent):
     """Breadth-first search; pushes flow along the path found and gives its amount, 0 if there is none."""
     nodes = capacity.shape[0]
     queue = np.empty(nodes, np.int64)
@@ -48,7 +48,7 @@ def _augment(capacity: np.ndarray, source: int, sink: int, reached: np.ndarray, 
 
 
 @njit(cache=True, nogil=True)
-def violated_sets(weight: np.ndarray, visit: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
+def violated_sets(weight, visit, tolerance):
     """Sets without node 0 that break x(d(S)) >= 2 y_v, with the v that breaks it most.
 
     weight [N, N]: x between two nodes, symmetric (an arc model: both directions added up); visit [N]: y.

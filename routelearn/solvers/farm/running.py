@@ -168,11 +168,6 @@ def settings_of(problem: Problem, x: Any, method: str, seconds: float, seed: int
     }
 
 
-def block_size(solver: Solver, nodes: int) -> int:
-    """Rows that a solver takes at once: many where an instance takes microseconds, else one."""
-    return max(1, min(getattr(solver, "chunk_rows", 1), CELLS // nodes**2))
-
-
 def local_blocks(
     solver: Solver, problem: Problem, x: Any, firsts: list[int], size: int, seconds: float, seed: int
 ) -> Iterator[Block]:
@@ -234,7 +229,8 @@ def solve_instances(
         raise InputError(f"{seconds:g} seconds for each instance; it must be more than 0")
     if on == "local" and (reason := solver.unavailable()):
         raise InputError(reason)
-    size = block_size(solver, x.xy.shape[1])
+    # Rows that a solver takes at once: many where an instance takes microseconds, else one.
+    size = max(1, min(getattr(solver, "chunk_rows", 1), CELLS // x.xy.shape[1] ** 2))
     with contextlib.ExitStack() as stack:
         blocks: dict[int, Block] = {}
         before, kept = 0.0, None

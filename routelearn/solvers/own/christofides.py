@@ -15,7 +15,7 @@ from routelearn.solvers.own.matching import perfect_matching
 
 
 @njit(cache=True, nogil=True)
-def spanning_tree(d: np.ndarray) -> np.ndarray:
+def spanning_tree(d):
     """The parent of every node, [N], in a minimum spanning tree from node 0 (Prim 1957); -1 for node 0."""
     nodes = len(d)
     parent, away, inside = np.full(nodes, -1), np.full(nodes, np.inf), np.zeros(nodes, np.bool_)
@@ -35,7 +35,7 @@ def spanning_tree(d: np.ndarray) -> np.ndarray:
 
 
 @njit(cache=True, nogil=True)
-def _euler_shortcut(ends: np.ndarray, nodes: int) -> np.ndarray:
+def _euler_shortcut(ends, nodes):
     """Nodes [N] in the order of their first visit on a closed walk over all edges `ends` [E, 2] (Hierholzer 1873)."""
     count = len(ends)
     first, onward = np.full(nodes, -1), np.empty(2 * count, np.int64)  # half-edges leaving a node, linked
@@ -64,7 +64,7 @@ def _euler_shortcut(ends: np.ndarray, nodes: int) -> np.ndarray:
 
 
 @njit(cache=True, nogil=True)
-def christofides(d: np.ndarray) -> np.ndarray:
+def christofides(d):
     """Tours [b, N] over distances [b, N, N]."""
     batch, nodes, _ = d.shape
     tours = np.empty((batch, nodes), np.int64)

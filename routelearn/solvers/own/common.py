@@ -99,7 +99,7 @@ def until(seconds: float, slices: int | None, advance: Callable[[], None]) -> No
 
 
 @njit(cache=True, nogil=True)
-def euclidean(xy: np.ndarray) -> np.ndarray:
+def euclidean(xy):
     """[b, N, 2] -> [b, N, N]; five times as fast as torch.cdist."""
     batch, nodes, _ = xy.shape
     out = np.empty((batch, nodes, nodes))
@@ -112,7 +112,7 @@ def euclidean(xy: np.ndarray) -> np.ndarray:
 
 
 @njit(cache=True, nogil=True)
-def is_symmetric(d: np.ndarray) -> bool:
+def is_symmetric(d):
     """Whether legs of d [N, N] are as long there as back, up to rounding."""
     nodes = len(d)
     for i in range(nodes):
@@ -123,7 +123,7 @@ def is_symmetric(d: np.ndarray) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def uniform(stream: np.ndarray) -> float:
+def uniform(stream):
     """The next number in [0, 1) of a stream [1] (SplitMix64: Steele, Lea and Flood 2014)."""
     stream[0] += np.uint64(0x9E3779B97F4A7C15)
     z = stream[0]
@@ -133,6 +133,6 @@ def uniform(stream: np.ndarray) -> float:
 
 
 @njit(cache=True, nogil=True)
-def below(stream: np.ndarray, bound: int) -> int:
+def below(stream, bound):
     """The next whole number in [0, bound)."""
     return int(uniform(stream) * bound)

@@ -13,7 +13,7 @@ NEAREST, FARTHEST, RANDOM = 0, 1, 2
 
 
 @njit(cache=True, nogil=True)
-def nearest_neighbour(d: np.ndarray) -> np.ndarray:
+def nearest_neighbour(d):
     """Tours [b, N] over distances [b, N, N]: from node 0, always on to the nearest node not yet visited."""
     batch, nodes, _ = d.shape
     tours = np.empty((batch, nodes), np.int64)
@@ -32,7 +32,7 @@ def nearest_neighbour(d: np.ndarray) -> np.ndarray:
 
 
 @njit(cache=True, nogil=True)
-def insertion(d: np.ndarray, rule: int) -> np.ndarray:
+def insertion(d, rule):
     """Tours [b, N] over distances [b, N, N], which need not be symmetric: the cheapest place for the chosen node.
 
     Nearest insertion takes the node nearest to any node of the tour, farthest the node whose nearest node of

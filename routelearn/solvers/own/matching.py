@@ -45,7 +45,7 @@ class Forest(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def _start(d: np.ndarray) -> Forest:
+def _start(d):
     """Feasible duals: half the shortest edge, then as much as the edges allow; what is tight is matched."""
     k = len(d)
     ids = k + k // 2 + 1
@@ -72,7 +72,7 @@ def _start(d: np.ndarray) -> Forest:
 
 
 @njit(cache=True, nogil=True)
-def _child(parent: np.ndarray, vertex: int, blossom: int) -> int:
+def _child(parent, vertex, blossom):
     """The direct child of the blossom that holds the vertex."""
     node = vertex
     while parent[node] != blossom:
@@ -81,7 +81,7 @@ def _child(parent: np.ndarray, vertex: int, blossom: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _rebase(f: Forest, blossom: int, vertex: int) -> None:
+def _rebase(f, blossom, vertex):
     """Match the inside of a blossom so that `vertex` is the one left for an edge to the outside."""
     stack = [(blossom, vertex)]
     while len(stack) > 0:
@@ -106,7 +106,7 @@ def _rebase(f: Forest, blossom: int, vertex: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _spread(f: Forest, v: int) -> None:
+def _spread(f, v):
     """The vertex v became PLUS: it may be the nearest such vertex of others."""
     for w in range(len(f.d)):
         nearest = f.near[w]
@@ -115,7 +115,7 @@ def _spread(f: Forest, v: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _climb(f: Forest, blossom: int, side: int) -> int:
+def _climb(f, blossom, side):
     """The way from a PLUS blossom to its root, into path[side] and links[side]; gives the number of blossoms."""
     path, links = f.path[side], f.links[side]
     path[0], count = blossom, 1
@@ -131,7 +131,7 @@ def _climb(f: Forest, blossom: int, side: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _plant(f: Forest) -> None:
+def _plant(f):
     """Begin a phase: every unmatched blossom is the root of a tree."""
     f.label[:] = FREE
     f.near[:] = -1
@@ -144,7 +144,7 @@ def _plant(f: Forest) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _next_event(f: Forest) -> tuple[float, int]:
+def _next_event(f):
     """The smallest change of the duals after which something happens, and the vertex or MINUS blossom it happens to."""
     k = len(f.d)
     step, event = np.inf, -1
@@ -170,7 +170,7 @@ def _next_event(f: Forest) -> tuple[float, int]:
 
 
 @njit(cache=True, nogil=True)
-def _change_duals(f: Forest, step: float) -> None:
+def _change_duals(f, step):
     for v in range(len(f.d)):
         if f.label[f.outer[v]] == PLUS:
             f.u[v] += step
@@ -185,7 +185,7 @@ def _change_duals(f: Forest, step: float) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _open(f: Forest, b: int) -> None:
+def _open(f, b):
     """Dissolve a MINUS blossom; those of its children that the tree needs stay in it."""
     count = f.size[b]
     inside = f.outer == b
@@ -220,7 +220,7 @@ def _open(f: Forest, b: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _grow(f: Forest, v: int, w: int) -> None:
+def _grow(f, v, w):
     """The tree of the PLUS vertex w takes in the FREE blossom of v, and its mate."""
     b = f.outer[v]
     f.label[b] = MINUS
@@ -233,7 +233,7 @@ def _grow(f: Forest, v: int, w: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _augment(f: Forest, here: int, there: int, side: int, count: int) -> None:
+def _augment(f, here, there, side, count):
     """Match `here` with `there` in another tree, and on along the way to the root of `here`."""
     for i in range(0, count, 2):
         _rebase(f, f.path[side, i], here)
@@ -245,7 +245,7 @@ def _augment(f: Forest, here: int, there: int, side: int, count: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _close(f: Forest, v: int, w: int, count_a: int, count_b: int) -> None:
+def _close(f, v, w, count_a, count_b):
     """A new blossom from the edge v - w within one tree: the two ways meet in a PLUS blossom, its base."""
     k = len(f.d)
     path_a, path_b, links_a, links_b = f.path[0], f.path[1], f.links[0], f.links[1]
@@ -283,7 +283,7 @@ def _close(f: Forest, v: int, w: int, count_a: int, count_b: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def perfect_matching(d: np.ndarray) -> np.ndarray:
+def perfect_matching(d):
     """The partner of every vertex, [k], in a perfect matching of least weight; d is [k, k], symmetric, k even."""
     k = len(d)
     f = _start(d)

@@ -26,9 +26,7 @@ EQUAL = 1e-9  # prizes and lengths closer than this are the same
 
 
 @njit(cache=True, nogil=True)
-def _fill(
-    d: np.ndarray, prize: np.ndarray, limit: float, route: np.ndarray, count: int, noise: float, stream: np.ndarray
-) -> int:
+def _fill(d, prize, limit, route, count, noise, stream):
     """Add the node with most prize per detour (perturbed by the noise) as long as one fits; the new count."""
     nodes = len(d)
     inside = np.zeros(nodes, np.bool_)
@@ -56,7 +54,7 @@ def _fill(
 
 
 @njit(cache=True, nogil=True)
-def _fit(d: np.ndarray, prize: np.ndarray, limit: float, route: np.ndarray, count: int, stream: np.ndarray) -> int:
+def _fit(d, prize, limit, route, count, stream):
     """Leave out the nodes with least prize per detour, slightly perturbed, until the route fits; the new count."""
     length = selective.closed_length(d, route, count)
     while length > limit and count > 1:
@@ -73,7 +71,7 @@ def _fit(d: np.ndarray, prize: np.ndarray, limit: float, route: np.ndarray, coun
 
 
 @njit(cache=True, nogil=True)
-def _swap(d: np.ndarray, prize: np.ndarray, limit: float, route: np.ndarray, count: int) -> bool:
+def _swap(d, prize, limit, route, count):
     """Exchange the pair that brings most prize, or else saves most length at equal prize; whether one did."""
     nodes = len(d)
     inside = np.zeros(nodes, np.bool_)
@@ -100,7 +98,7 @@ def _swap(d: np.ndarray, prize: np.ndarray, limit: float, route: np.ndarray, cou
 
 
 @njit(cache=True, nogil=True)
-def _improve(d: np.ndarray, prize: np.ndarray, limit: float, route: np.ndarray, count: int, stream: np.ndarray) -> int:
+def _improve(d, prize, limit, route, count, stream):
     """To a local optimum of shortening, leaving out, adding and exchanging; the new count."""
     shorten(d, route, count)
     count = _fit(d, prize, limit, route, count, stream)
@@ -112,12 +110,12 @@ def _improve(d: np.ndarray, prize: np.ndarray, limit: float, route: np.ndarray, 
 
 
 @njit(cache=True, nogil=True)
-def _value(d: np.ndarray, prize: np.ndarray, route: np.ndarray, count: int) -> tuple[float, float]:
+def _value(d, prize, route, count):
     return prize[route[:count]].sum(), selective.closed_length(d, route, count)
 
 
 @njit(cache=True, nogil=True)
-def _found(d: np.ndarray, prize: np.ndarray, limit: float, stream: np.ndarray, greedy: bool, route: np.ndarray) -> int:
+def _found(d, prize, limit, stream, greedy, route):
     """A first member, filled by perturbed ratios from a random node, or by the ratios alone; its count."""
     count, noise = 1, 0.0
     route[0] = 0
@@ -131,17 +129,14 @@ def _found(d: np.ndarray, prize: np.ndarray, limit: float, stream: np.ndarray, g
 
 
 @njit(cache=True, nogil=True)
-def _tournament(prizes: np.ndarray, lengths: np.ndarray, stream: np.ndarray) -> int:
+def _tournament(prizes, lengths, stream):
     a, b = below(stream, len(prizes)), below(stream, len(prizes))
     better = prizes[a] > prizes[b] + EQUAL or (prizes[a] > prizes[b] - EQUAL and lengths[a] < lengths[b])
     return a if better else b
 
 
 @njit(cache=True, nogil=True)
-def _evolve(
-    d: np.ndarray, prize: np.ndarray, limit: float, stream: np.ndarray,
-    routes: np.ndarray, counts: np.ndarray, prizes: np.ndarray, lengths: np.ndarray, children: int,
-) -> None:  # fmt: skip
+def _evolve(d, prize, limit, stream, routes, counts, prizes, lengths, children):
     """Make `children` children, each taking the worst member's place if it is better and new."""
     nodes = len(d)
     child, inside = np.empty(nodes + 1, np.int64), np.empty(nodes, np.bool_)

@@ -26,7 +26,7 @@ WORSE = 0.03  # share of the cost by which an accepted local optimum may be wors
 
 
 @njit(cache=True, nogil=True)
-def _cost(d: np.ndarray, penalty: np.ndarray, inside: np.ndarray, route: np.ndarray, count: int) -> float:
+def _cost(d, penalty, inside, route, count):
     total = closed_length(d, route, count)
     for i in range(1, len(penalty)):
         if not inside[i]:
@@ -35,10 +35,7 @@ def _cost(d: np.ndarray, penalty: np.ndarray, inside: np.ndarray, route: np.ndar
 
 
 @njit(cache=True, nogil=True)
-def _repair(
-    d: np.ndarray, prize: np.ndarray, penalty: np.ndarray, required: float, allowed: np.ndarray,
-    route: np.ndarray, count: int, inside: np.ndarray, collected: float,
-) -> tuple[int, float]:  # fmt: skip
+def _repair(d, prize, penalty, required, allowed, route, count, inside, collected):
     """Add the cheapest prize until enough is collected or nothing is left; the new count and prize."""
     while collected < required:
         best, chosen, place = np.inf, -1, 0
@@ -59,10 +56,7 @@ def _repair(
 
 
 @njit(cache=True, nogil=True)
-def _best_exchange(
-    d: np.ndarray, prize: np.ndarray, penalty: np.ndarray, spare: float, allowed: np.ndarray,
-    route: np.ndarray, count: int, inside: np.ndarray,
-) -> tuple[int, int, int]:  # fmt: skip
+def _best_exchange(d, prize, penalty, spare, allowed, route, count, inside):
     """The node to take in, the position of the one to leave out, and the place after that; -1 if none helps."""
     nodes = len(d)
     places, added = np.empty(3, np.int64), np.empty(3)
@@ -88,10 +82,7 @@ def _best_exchange(
 
 
 @njit(cache=True, nogil=True)
-def _descend(
-    d: np.ndarray, prize: np.ndarray, penalty: np.ndarray, required: float, allowed: np.ndarray,
-    route: np.ndarray, count: int, inside: np.ndarray, collected: float,
-) -> tuple[int, float]:  # fmt: skip
+def _descend(d, prize, penalty, required, allowed, route, count, inside, collected):
     """To a local optimum; the new count and prize. What is collected never falls below what is required."""
     nodes = len(d)
     while True:
@@ -131,10 +122,7 @@ def _descend(
 
 
 @njit(cache=True, nogil=True)
-def _kick(
-    d: np.ndarray, prize: np.ndarray, allowed: np.ndarray, route: np.ndarray, count: int, inside: np.ndarray,
-    collected: float, stream: np.ndarray,
-) -> tuple[int, float]:  # fmt: skip
+def _kick(d, prize, allowed, route, count, inside, collected, stream):
     """Change the route at random; the new count and prize."""
     nodes = len(d)
     kind = below(stream, 3)
@@ -165,11 +153,7 @@ def _kick(
 
 
 @njit(cache=True, nogil=True)
-def _iterate(
-    d: np.ndarray, prize: np.ndarray, penalty: np.ndarray, required: float, allowed: np.ndarray,
-    stream: np.ndarray, now: np.ndarray, best: np.ndarray, counts: np.ndarray, costs: np.ndarray, since: np.ndarray,
-    kicks: int,
-) -> None:  # fmt: skip
+def _iterate(d, prize, penalty, required, allowed, stream, now, best, counts, costs, since, kicks):
     """`kicks` kicks on the route `now`, which moves on, and `best`; counts [2] and costs [2] belong to the two.
 
     With counts[1] = 0 it first builds a route. `since` [1] counts kicks without a new best.

@@ -26,7 +26,7 @@ SHAPE = (0.8, 1.4)  # range of the route shape factor
 
 
 @njit(cache=True, nogil=True)
-def _turn(following: np.ndarray, preceding: np.ndarray, head: int) -> None:
+def _turn(following, preceding, head):
     """Turn the route that starts at head round."""
     node = head
     while node >= 0:
@@ -36,10 +36,7 @@ def _turn(following: np.ndarray, preceding: np.ndarray, head: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _join(
-    d: np.ndarray, demand: np.ndarray, capacity: int, served: np.ndarray, noise: float, shape: float,
-    all_pairs: bool, stream: np.ndarray, tour: np.ndarray,
-) -> int:  # fmt: skip
+def _join(d, demand, capacity, served, noise, shape, all_pairs, stream, tour):
     """One run over d [N, N]; writes the tour, gives its number of steps."""
     nodes = len(d)
     symmetric = is_symmetric(d)
@@ -99,10 +96,7 @@ def _join(
 
 
 @njit(cache=True, nogil=True)
-def _runs(
-    d: np.ndarray, demand: np.ndarray, capacity: np.ndarray, served: np.ndarray, plain: bool, runs: int,
-    streams: np.ndarray, best: np.ndarray, steps: np.ndarray, length: np.ndarray,
-) -> None:  # fmt: skip
+def _runs(d, demand, capacity, served, plain, runs, streams, best, steps, length):
     """`runs` runs for every row, perturbed unless `plain`; keeps the best tour [b, 2 N], its steps and length [b]."""
     tour = np.empty(2 * d.shape[1], np.int64)
     for b in range(len(d)):
@@ -137,7 +131,7 @@ def _vehicle_savings(
 
 
 @njit(cache=True, nogil=True)
-def tsp_savings(d: np.ndarray) -> np.ndarray:
+def tsp_savings(d):
     """Tours [b, N] over distances [b, N, N]."""
     batch, nodes, _ = d.shape
     tours = np.zeros((batch, nodes), np.int64)

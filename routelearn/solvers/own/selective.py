@@ -15,7 +15,7 @@ ROUNDING = 1e-12  # share by which a sum of legs that equals the limit may seem 
 
 
 @njit(cache=True, nogil=True)
-def insert(route: np.ndarray, count: int, place: int, node: int) -> None:
+def insert(route, count, place, node):
     """Put the node after position `place`."""
     for k in range(count, place + 1, -1):
         route[k] = route[k - 1]
@@ -23,13 +23,13 @@ def insert(route: np.ndarray, count: int, place: int, node: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def remove(route: np.ndarray, count: int, position: int) -> None:
+def remove(route, count, position):
     for k in range(position, count - 1):
         route[k] = route[k + 1]
 
 
 @njit(cache=True, nogil=True)
-def closed_length(d: np.ndarray, route: np.ndarray, count: int) -> float:
+def closed_length(d, route, count):
     total = d[route[count - 1], 0]
     for k in range(count - 1):
         total += d[route[k], route[k + 1]]
@@ -37,7 +37,7 @@ def closed_length(d: np.ndarray, route: np.ndarray, count: int) -> float:
 
 
 @njit(cache=True, nogil=True)
-def detour_of(d: np.ndarray, route: np.ndarray, count: int, position: int) -> float:
+def detour_of(d, route, count, position):
     """Length saved by leaving out the node at a position."""
     left, node = route[position - 1], route[position]
     right = route[position + 1] if position + 1 < count else 0
@@ -45,7 +45,7 @@ def detour_of(d: np.ndarray, route: np.ndarray, count: int, position: int) -> fl
 
 
 @njit(cache=True, nogil=True)
-def cheapest(d: np.ndarray, route: np.ndarray, count: int, node: int) -> tuple[int, float]:
+def cheapest(d, route, count, node):
     """The place where the node adds least length, and that length."""
     place, least = 0, np.inf
     for k in range(count):
@@ -58,9 +58,7 @@ def cheapest(d: np.ndarray, route: np.ndarray, count: int, node: int) -> tuple[i
 
 
 @njit(cache=True, nogil=True)
-def three_cheapest(
-    d: np.ndarray, route: np.ndarray, count: int, node: int, places: np.ndarray, added: np.ndarray
-) -> None:
+def three_cheapest(d, route, count, node, places, added):
     """The three places [3] where the node adds least length [3], best first; infinite where there are fewer."""
     added[:] = np.inf
     places[:] = -5
@@ -78,9 +76,7 @@ def three_cheapest(
 
 
 @njit(cache=True, nogil=True)
-def exchange_place(
-    d: np.ndarray, route: np.ndarray, count: int, position: int, node: int, places: np.ndarray, added: np.ndarray
-) -> tuple[int, float]:
+def exchange_place(d, route, count, position, node, places, added):
     """Where the node is cheapest once the one at `position` is gone, and the length it then adds.
 
     The place is counted after the removal; places and added come from `three_cheapest` before it, of which at
@@ -100,7 +96,7 @@ def exchange_place(
 
 
 @njit(cache=True, nogil=True)
-def exchange(route: np.ndarray, count: int, position: int, place: int, node: int) -> None:
+def exchange(route, count, position, place, node):
     """Carry out what `exchange_place` found."""
     remove(route, count, position)
     insert(route, count - 1, place, node)

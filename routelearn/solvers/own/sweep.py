@@ -20,7 +20,7 @@ RUNS = 1280  # as many as the paper samples solutions
 
 
 @njit(cache=True, nogil=True)
-def _sweep(order: np.ndarray, start: int, turn: int, demand: np.ndarray, capacity: int, tour: np.ndarray) -> int:
+def _sweep(order, start, turn, demand, capacity, tour):
     """Routes from the customers in order, beginning at its place `start`; gives the number of steps written."""
     count, steps, load = len(order), 0, 0
     for t in range(count):
@@ -36,9 +36,7 @@ def _sweep(order: np.ndarray, start: int, turn: int, demand: np.ndarray, capacit
 
 
 @njit(cache=True, nogil=True)
-def _best_sweep(
-    xy: np.ndarray, d: np.ndarray, demand: np.ndarray, capacity: int, served: np.ndarray, runs: int, stream: np.ndarray
-) -> np.ndarray:
+def _best_sweep(xy, d, demand, capacity, served, runs, stream):
     """The shortest of `runs` sweeps of one instance; the first from the smallest angle, anticlockwise."""
     customers = np.nonzero(served)[0]
     angle = np.arctan2(xy[customers, 1] - xy[0, 1], xy[customers, 0] - xy[0, 0])

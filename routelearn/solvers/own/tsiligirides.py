@@ -21,7 +21,7 @@ SLICE = 128  # samples between two looks at the clock
 
 
 @njit(cache=True, nogil=True)
-def _scores(d: np.ndarray, prize: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _scores(d, prize):
     """Scores [N, N] of going from a node to another, and the nodes [N, N] by falling score."""
     nodes = len(d)
     score, order = np.empty((nodes, nodes)), np.empty((nodes, nodes), np.int64)
@@ -34,10 +34,7 @@ def _scores(d: np.ndarray, prize: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 @njit(cache=True, nogil=True)
-def _construct(
-    d: np.ndarray, prize: np.ndarray, limit: float, score: np.ndarray, order: np.ndarray, top: int,
-    stream: np.ndarray, tour: np.ndarray,
-) -> tuple[int, float]:  # fmt: skip
+def _construct(d, prize, limit, score, order, top, stream, tour):
     """One tour, from the best `top` nodes at each step; writes it, gives its number of nodes and its prize."""
     nodes = len(d)
     visited = np.zeros(nodes, np.bool_)
@@ -71,10 +68,7 @@ def _construct(
 
 
 @njit(cache=True, nogil=True)
-def _samples(
-    d: np.ndarray, prize: np.ndarray, limit: np.ndarray, top: int, samples: int, streams: np.ndarray,
-    best: np.ndarray, steps: np.ndarray, most: np.ndarray,
-) -> None:  # fmt: skip
+def _samples(d, prize, limit, top, samples, streams, best, steps, most):
     """`samples` tours of every row; keeps the one with most prize in best [b, N], steps [b] and most [b]."""
     tour = np.empty(d.shape[1], np.int64)
     for b in range(len(d)):

@@ -20,7 +20,7 @@ LONGEST = 3  # nodes that Or-opt moves at once
 
 
 @njit(cache=True, nogil=True)
-def _reverse(tour: np.ndarray, low: int, high: int) -> None:
+def _reverse(tour, low, high):
     """Turn the stretch low..high round."""
     while low < high:
         tour[low], tour[high] = tour[high], tour[low]
@@ -29,7 +29,7 @@ def _reverse(tour: np.ndarray, low: int, high: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def shorten(d: np.ndarray, tour: np.ndarray, count: int) -> float:
+def shorten(d, tour, count):
     """Improve the closed tour tour[:count] over d [N, N] in place until no move helps; its first node stays first.
 
     Gives the length saved.
@@ -92,13 +92,13 @@ def shorten(d: np.ndarray, tour: np.ndarray, count: int) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _shorten_all(d: np.ndarray, tours: np.ndarray) -> None:
+def _shorten_all(d, tours):
     for b in range(len(tours)):
         shorten(d[b], tours[b], tours.shape[1])
 
 
 @njit(cache=True, nogil=True)
-def shorten_routes(d: np.ndarray, tour: np.ndarray) -> None:
+def shorten_routes(d, tour):
     """Improve each route of a vehicle tour [T] (customers, 0 between routes) for itself, in place."""
     closed = np.zeros(len(tour) + 1, np.int64)  # a route with the depot in front
     count = 1

@@ -34,7 +34,7 @@ def serve(chunk: Chunk, routing: Routing) -> list[np.ndarray]:
 
 
 @njit(cache=True, nogil=True)
-def route_length(d: np.ndarray, tour: np.ndarray, count: int) -> float:
+def route_length(d, tour, count):
     """Length of tour[:count] from the depot and back to it."""
     total, last = 0.0, 0
     for t in range(count):

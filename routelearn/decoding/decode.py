@@ -248,8 +248,8 @@ def decode(
             if graph is not None and full:
                 return graph(part)
             # What was compiled is for full chunks; a last smaller one is not worth compiling for.
-            tools = (encode, step) if full else (None, advance)
-            return _decode_chunk(problem, policy, part, strategy, seed, precision, pieces, *tools)
+            tools = (step, encode) if full else (advance, None)
+            return _Work(problem, policy, strategy, seed, precision, *tools).best(part, pieces)
 
         lows = range(0, batch, chunk)
         for part in side_by_side(one, lows) if apart else map(one, lows):
@@ -270,51 +270,43 @@ def pad_tour(problem: Problem, tour: Tensor, steps: int) -> Tensor:
     return torch.cat((tour, stay.expand(*tour.shape[:2], missing)), 2)
 
 
-def _decode_chunk(
-    problem: Problem,
-    policy: Any,
-    x: Any,
-    strategy: Strategy,
-    seed: int,
-    precision: str,
-    pieces: int,
-    encode: Callable[..., Any] | None,
-    step: Advance,
-    steps: int | None = None,
-) -> Decoded:
-    """The best solutions of x; with `steps`, of rollouts of exactly so many, without a look at the host."""
-    many = repeat(x, strategy.augment)
-    with autocast(x.xy.device, precision), _sparing(many):
-        features = augmented(problem.features(x), strategy.augment, seed)
-        cache = (policy.encode if encode is None else encode)(features)
-        best: Decoded | None = None
-        for piece in range(pieces):
-            rolled = _roll(problem, policy, cache, many, strategy, pieces, piece, step, steps)
-            found = _best_of(problem, many, rolled, x.xy.shape[0])
-            best = found if best is None else _better(problem, best, found)
-    assert best is not None
-    return best
+class _Work(NamedTuple):
+    """What is done with every chunk of instances."""
 
+    problem: Problem
+    policy: Any
+    strategy: Strategy
+    seed: int  # of the rotations
+    precision: str
+    step: Advance
+    encode: Callable[..., Any] | None = None  # the policy's own
 
-def _sparing(x: Any) -> Any:
-    """Around the whole of a small piece of work: no threads that wait for each other."""
-    return stepping(x.xy.device, x.xy.shape[0] * x.xy.shape[1] <= SMALL)
+    def best(self, x: Any, pieces: int = 1, steps: int | None = None) -> Decoded:
+        """The best solutions of x; with `steps`, of rollouts of exactly so many, without a look at the host."""
+        problem, augment, batch = self.problem, self.strategy.augment, x.xy.shape[0]
+        many = repeat(x, augment)
+        draws, best = max(1, self.strategy.samples), None
+        # Around the whole of a small piece of work: no threads that wait for each other.
+        sparing = stepping(x.xy.device, batch * augment * x.xy.shape[1] <= SMALL)
+        with autocast(x.xy.device, self.precision), sparing:
+            cache = (self.encode or self.policy.encode)(augmented(problem.features(x), augment, self.seed))
+            for piece in range(pieces):
+                rolled = self.roll(cache, many, draws // pieces + (1 if piece < draws % pieces else 0), steps)
+                found = _best_of(problem, many, rolled, batch)
+                best = found if best is None else _better(problem, best, found)
+        assert best is not None
+        return best
 
-
-def _roll(
-    problem: Problem, policy: Any, cache: Any, x: Any, strategy: Strategy, pieces: int, piece: int, step: Advance,
-    steps: int | None,
-) -> Rolled:  # fmt: skip
-    if strategy.beam:
-        return beam_search(problem, policy, cache, x, strategy.beam)
-    draws = max(1, strategy.samples)
-    draws = draws // pieces + (1 if piece < draws % pieces else 0)
-    how: dict[str, Any] = {"solutions": max(1, strategy.starts) * draws, "temperature": strategy.temperature}
-    if strategy.starts:  # [B, S, 1]: the first node of every solution
-        how["prefix"] = first_nodes(problem, x, strategy.starts).repeat_interleave(draws, 1)[..., None]
-    if steps is None:
-        return finish(problem, policy, cache, x, step=step, **how)
-    return rollout(problem, policy, cache, x, step=step, steps=steps, **how)
+    def roll(self, cache: Any, x: Any, draws: int, steps: int | None) -> Rolled:
+        """So many draws from every start."""
+        of, starts = (self.problem, self.policy, cache, x), self.strategy.starts
+        if self.strategy.beam:
+            return beam_search(*of, self.strategy.beam)
+        prefix = first_nodes(self.problem, x, starts).repeat_interleave(draws, 1)[..., None] if starts else None
+        solutions, temperature = max(1, starts) * draws, self.strategy.temperature
+        if steps is None:
+            return finish(*of, solutions=solutions, temperature=temperature, prefix=prefix, step=self.step)
+        return rollout(*of, solutions=solutions, temperature=temperature, prefix=prefix, step=self.step, steps=steps)
 
 
 def first_nodes(problem: Problem, x: Any, count: int) -> Tensor:
@@ -342,16 +334,13 @@ class Repeated:
         seed: int = 0,
         precision: str = "float32",
         step: Advance = advance,
-        steps: int | None = None,
     ):
         refuse_hindsight(problem, strategy)
         if strategy.beam:
             raise InputError("a beam looks at the host between its steps; it cannot be captured")
-        self.problem, self.policy, self.strategy, self.precision, self.step = problem, policy, strategy, precision, step
-        self.seed = seed  # of the rotations; draws go on from call to call
+        self.work = _Work(problem, policy, strategy, seed, precision, step)  # draws go on from call to call
         self.x = map_instance(lambda field: field.clone(), example)
-        bound = problem.max_steps(example)
-        self.steps = bound if steps is None else min(steps, bound)
+        self.steps = problem.max_steps(example)
         self.best: Decoded | None = None
         self.captured = Captured(self._run, example.xy.device)
 
@@ -363,15 +352,15 @@ class Repeated:
         self.captured()
         assert self.best is not None
         if bool(self.best.cost.isinf().any()):
-            options: Any = {"seed": self.seed, "precision": self.precision, "step": self.step}
-            return decode(self.problem, self.policy, x, self.strategy, **options)
+            work = self.work
+            return decode(
+                work.problem, work.policy, x, work.strategy, seed=work.seed, precision=work.precision, step=work.step
+            )
         return Decoded(self.best.tour.clone(), self.best.cost.clone())
 
     def _run(self) -> None:
         steps = None if self.captured.stream is None else self.steps  # if nothing is captured, it may stop early
-        found = _decode_chunk(
-            self.problem, self.policy, self.x, self.strategy, self.seed, self.precision, 1, None, self.step, steps
-        )
+        found = self.work.best(self.x, steps=steps)
         if self.best is None or self.captured.stream is None:
             self.best = found
         else:  # the same memory every time: that is what a replayed graph writes

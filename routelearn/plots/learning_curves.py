@@ -94,13 +94,6 @@ def curves_of(rows: Sequence[dict[str, Any]], label: str, epoch_steps: int = 0) 
         raise InputError(f"its validations do not fit together ({error}); were there two runs in it?") from None
 
 
-def axis_of(curves: Sequence[Curve], wanted: str | None = None) -> str:
-    """Epochs if every run has made a few, else instances: a short run ends within its first epoch."""
-    if wanted is not None and wanted not in AXES:
-        raise InputError(f"unknown axis {wanted!r}; the choices are {', '.join(AXES)}")
-    return wanted or ("epochs" if all(curve.epochs[-1] >= 3 for curve in curves) else "instances")
-
-
 def measure_of(curves: Sequence[Curve], wanted: str | None = None) -> str:
     """The gap if every run has one, else the cost."""
     if wanted == "gap":
@@ -134,8 +127,10 @@ def draw(axes: Axes, curves: Sequence[Curve], along: str, measure: str) -> None:
 def learning_curves(
     curves: Sequence[Curve], *, along: str | None = None, measure: str | None = None, title: str = ""
 ) -> Figure:
-    """One panel with all runs, along the axis that suits them unless one is named."""
-    along = axis_of(curves, along)
+    """One panel with all runs; along epochs if every run has made a few, else instances, unless an axis is named."""
+    if along is not None and along not in AXES:
+        raise InputError(f"unknown axis {along!r}; the choices are {', '.join(AXES)}")
+    along = along or ("epochs" if all(curve.epochs[-1] >= 3 for curve in curves) else "instances")
     if measure is not None and measure not in MEASURES:
         raise InputError(f"unknown measure {measure!r}; the choices are {', '.join(MEASURES)}")
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")

@@ -29,6 +29,7 @@ from routelearn.problems.base import take
 from routelearn.reproduce.running import Watch, silent
 from routelearn.reproduce.tables import Grid, figure, hardware, package_csv, percent, write_tables
 from routelearn.runtime.atomic import write_text
+from routelearn.runtime.compiling import best_device
 from routelearn.solvers import get as get_solver
 from routelearn.solvers.farm.running import solve_instances
 from routelearn.training import log, recipes
@@ -61,7 +62,7 @@ class Options:
     limit: int = 10_000  # instances of the test set, the validation set and the baseline's test
     seeds: tuple[int, ...] = SEEDS  # of the runs that are trained and shown
     minutes: float = 0.0  # for all training of one command; what is not done then is left for the next (0: no limit)
-    device: torch.device = field(default_factory=lambda: torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+    device: torch.device = field(default_factory=best_device)
 
     def __post_init__(self) -> None:
         if self.instances < 512:

@@ -24,6 +24,7 @@ from routelearn.reproduce import rows as table
 from routelearn.reproduce.layout import Cell, grid_of, legend
 from routelearn.reproduce.rows import SIZES, TITLES, Row
 from routelearn.reproduce.tables import duration, write_tables
+from routelearn.runtime.compiling import best_device
 from routelearn.solvers import get as get_solver
 from routelearn.solvers.adapters.runner import SolverError, worker_count
 from routelearn.solvers.farm import running as farm
@@ -54,7 +55,7 @@ class Options:
     model_files: tuple[Path, ...] = ()  # used before those that ship
     on: str = "local"
     seed: int = 1234
-    device: torch.device = field(default_factory=lambda: torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+    device: torch.device = field(default_factory=best_device)
 
     def __post_init__(self) -> None:
         if not 1 <= self.limit <= 10_000:

@@ -45,30 +45,20 @@ def _handler(model: Model, edges: list[Any], visits: list[Any]) -> Any:
                 scip.addCut(row, forcecut=True)
                 scip.releaseRow(row)
 
-        def conssepalp(self, constraints: Any, nusefulconss: int) -> dict[str, Any]:
+        def conssepalp(self, constraints: Any, *_: Any) -> dict[str, Any]:
             cuts = self.violated(None, LOOSE)
             self.add(cuts)
             return {"result": SCIP_RESULT.SEPARATED if cuts else SCIP_RESULT.DIDNOTFIND}
 
-        def consenfolp(self, constraints: Any, nusefulconss: int, solinfeasible: bool) -> dict[str, Any]:
+        def consenfolp(self, constraints: Any, *_: Any) -> dict[str, Any]:
             cuts = self.violated(None, TIGHT)
             self.add(cuts)
             return {"result": SCIP_RESULT.SEPARATED if cuts else SCIP_RESULT.FEASIBLE}
 
-        def consenfops(
-            self, constraints: Any, nusefulconss: int, solinfeasible: bool, objinfeasible: bool
-        ) -> dict[str, Any]:
-            return {"result": SCIP_RESULT.INFEASIBLE if self.violated(None, TIGHT) else SCIP_RESULT.FEASIBLE}
+        def consenfops(self, constraints: Any, *_: Any) -> dict[str, Any]:
+            return self.conscheck(constraints, None)
 
-        def conscheck(
-            self,
-            constraints: Any,
-            solution: Any,
-            checkintegrality: bool,
-            checklprows: bool,
-            printreason: bool,
-            completely: bool,
-        ) -> dict[str, Any]:
+        def conscheck(self, constraints: Any, solution: Any, *_: Any) -> dict[str, Any]:
             return {"result": SCIP_RESULT.INFEASIBLE if self.violated(solution, TIGHT) else SCIP_RESULT.FEASIBLE}
 
         def conslock(self, constraint: Any, locktype: int, nlockspos: int, nlocksneg: int) -> None:

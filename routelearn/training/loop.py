@@ -78,7 +78,7 @@ def run(
             raise
         return TrainingResult(
             folder=out,
-            model=saving.best_model(state, judge),
+            model=saving.model_of(state, judge, best=True),
             history=log.read(out / log.METRICS),
             validation={int(n): cost for n, cost in last.items()},
             instances=state.instances,

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from routelearn.models import model_file
 from routelearn.runtime.atomic import write_text
@@ -36,37 +35,23 @@ def save(out: Path, state: RunState, judge: Judge) -> None:
     whole = state.state_dict()
     if distributed.rank() == 0:
         checkpoint.save(out / CHECKPOINT, whole)
-        model_file.save(out / "last.safetensors", last_model(state, judge))
+        model_file.save(out / "last.safetensors", model_of(state, judge, best=False))
         if state.best["costs"]:
-            model_file.save(out / "best.safetensors", best_model(state, judge))
+            model_file.save(out / "best.safetensors", model_of(state, judge, best=True))
 
 
-def last_model(state: RunState, judge: Judge) -> model_file.Model:
-    return model_of(state, judge, state.policy.state_dict(), state.instances, state.elapsed, None)
-
-
-def best_model(state: RunState, judge: Judge) -> model_file.Model:
-    """The model of the best validation; the last one if there was none yet."""
-    if not state.best["costs"]:
-        return last_model(state, judge)
-    weights, instances, seconds, costs = (state.best[k] for k in ("policy", "instances", "elapsed", "costs"))
-    return model_of(state, judge, weights, instances, seconds, sum(costs.values()))
-
-
-def model_of(
-    state: RunState, judge: Judge, weights: dict[str, Tensor], instances: int, seconds: float, cost: float | None
-) -> model_file.Model:
-    """With its card: these weights had seen so many instances in so many seconds."""
-    config = state.config
+def model_of(state: RunState, judge: Judge, *, best: bool) -> model_file.Model:
+    """The run's model as it is now or, where there was a validation yet, at the `best` one; with its card."""
+    config, kept = state.config, state.best if best and state.best["costs"] else {}
     card = {
         "sizes": sorted(set(config.sizes)),
         **state.origin,
-        "instances": instances,
-        "minutes": round(seconds / 60, 2),
+        "instances": kept.get("instances", state.instances),
+        "minutes": round(kept.get("elapsed", state.elapsed) / 60, 2),
         "hardware": torch.cuda.get_device_name(state.device) if state.device.type == "cuda" else "CPU",
         "seed": config.seed,
-        "validation_cost": cost,
+        "validation_cost": sum(kept["costs"].values()) if kept else None,
         "config": json.loads(config.to_json()),
     }
-    policy = judge.settled(state.policy, weights).eval()
+    policy = judge.settled(state.policy, kept["policy"] if kept else state.policy.state_dict()).eval()
     return model_file.Model(policy, config.problem, config.policy, config.policy_options(), card)

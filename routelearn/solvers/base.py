@@ -23,12 +23,12 @@ class Solver(Protocol):
     name: str  # what the command line calls it: "farthest-insertion", "pyvrp"
     problems: frozenset[str]  # ids of the problems it can solve
     licence: str
-    anytime: bool  # uses all the seconds it is given; otherwise it stops when it is done
-    exact: bool  # proves optimality if it stops before its time is up
+    anytime: bool = False  # uses all the seconds it is given; otherwise it stops when it is done
+    exact: bool = False  # proves optimality if it stops before its time is up
 
     def unavailable(self) -> str | None:
         """Why it cannot be used here, in words for the user; None if it can."""
-        ...
+        return None
 
     def solve(self, problem: Problem, x: Any, *, seconds: float, seed: int = 0) -> Tensor:
         """Tours [B, 1, T] (long, CPU) for B instances, `seconds` at most for each of them."""

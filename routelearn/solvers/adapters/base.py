@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from routelearn.errors import InputError
 from routelearn.solvers.adapters import runner
-from routelearn.solvers.base import refuse_problem
+from routelearn.solvers.base import Solver, refuse_problem
 from routelearn.solvers.tasks import NOTHING, Answer, Task
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Imported:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Foreign:
+class Foreign(Solver):
     """What libraries and programs have in common. A row without a feasible answer in time is all -1."""
 
     name: str
@@ -44,9 +44,6 @@ class Foreign:
     licence: str
     anytime: bool = False
     exact: bool = False
-
-    def unavailable(self) -> str | None:
-        raise NotImplementedError
 
     def refuse(self, problem: Problem, seconds: float) -> None:
         refuse_problem(self, problem)

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from routelearn.problems.base import Problem, take
 from routelearn.solvers.adapters.runner import worker_count
-from routelearn.solvers.base import refuse_problem
+from routelearn.solvers.base import Solver, refuse_problem
 from routelearn.solvers.tasks import tours_of
 
 CHUNK = 64  # rows a thread takes at once: enough to hide the call
@@ -53,7 +53,7 @@ Method = Callable[[Chunk], Iterable[np.ndarray]]  # a tour for every row of the 
 
 
 @dataclass
-class Heuristic:
+class Heuristic(Solver):
     """A Solver made from a method that answers a few rows at a time."""
 
     name: str
@@ -62,10 +62,6 @@ class Heuristic:
     anytime: bool = False
     chunk_rows: int = CHUNK
     licence: str = "MIT"
-    exact: bool = False
-
-    def unavailable(self) -> str | None:
-        return None
 
     def solve(self, problem: Problem, x: Any, *, seconds: float, seed: int = 0) -> Tensor:
         refuse_problem(self, problem)

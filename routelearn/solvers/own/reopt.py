@@ -23,7 +23,7 @@ from torch import Tensor
 
 from routelearn.errors import InputError
 from routelearn.problems.base import Problem
-from routelearn.solvers.base import refuse_problem
+from routelearn.solvers.base import Solver, refuse_problem
 from routelearn.solvers.own.common import Chunk, over_rows
 from routelearn.solvers.own.pctsp_ils import plan
 from routelearn.solvers.reveal import Reveal
@@ -33,20 +33,15 @@ KICKS = 10  # of one planning, for every node that may be planned
 
 
 @dataclass
-class Reoptimise:
+class Reoptimise(Solver):
     """`share` of a plan is carried out before the next one: "all", "half" or "first"."""
 
     share: str
     problems: frozenset[str] = frozenset({"spctsp"})
     licence: str = "MIT"
-    anytime: bool = False
-    exact: bool = False
 
     def __post_init__(self) -> None:
         self.name = f"reopt-{self.share}"
-
-    def unavailable(self) -> str | None:
-        return None
 
     def visits(self, planned: int) -> int:
         """How many of the planned nodes are visited before planning again."""

@@ -160,7 +160,7 @@ class Crates(CVRP):
 def test_the_words_of_a_plugin_are_understood_where_nobody_else_has_them(monkeypatch):
     text = "x,y,Kisten,Gewinn\n0,0,0,0\n1,2,3,4\n"
     assert csv_file.parse(text, "a.csv").unused == ("Kisten",)
-    monkeypatch.setitem(PROBLEMS._things, "crates", Crates())
+    monkeypatch.setitem(PROBLEMS, "crates", Crates())
     stops = csv_file.parse(text, "a.csv")
     assert (stops.demand, stops.prize.tolist(), stops.unused) == ((0, 3), [0, 4], ())
 

@@ -256,7 +256,7 @@ def test_a_problem_with_a_field_that_no_column_fills_is_refused(monkeypatch):
         def sample(self, rng, batch, n):
             return self.Instance(rng.uniform(batch, n, 2), rng.uniform(batch, n))
 
-    monkeypatch.setitem(PROBLEMS._things, "weighted", Weighted())
+    monkeypatch.setitem(PROBLEMS, "weighted", Weighted())
     with pytest.raises(InputError, match=r"weighted needs weight .* stops cannot give"):
         to_instance(stops(PLAIN), "weighted")
 

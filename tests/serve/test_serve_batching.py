@@ -349,7 +349,7 @@ class Own(type(PROBLEMS["tsp"])):
 
 
 def test_a_problem_with_columns_of_its_own_is_not_offered_and_refused_in_words(monkeypatch):
-    monkeypatch.setitem(PROBLEMS._things, "own", Own())
+    monkeypatch.setitem(PROBLEMS, "own", Own())
     assert "own" not in [row["id"] for row in catalogue.problems()]
     assert list(catalogue.served()) == [name for name in PROBLEMS if name != "own"]
     places = {"coords": [[0.0, 0.0], [1.0, 1.0], [0.0, 1.0]], "problem": "own"}

@@ -228,7 +228,7 @@ def test_a_problem_of_ones_own_neither_stops_a_worker_nor_fills_its_log(monkeypa
     class Unknown(type(PROBLEMS["tsp"])):
         name = "unknown-to-the-search"
 
-    monkeypatch.setitem(PROBLEMS._things, Unknown.name, Unknown())
+    monkeypatch.setitem(PROBLEMS, Unknown.name, Unknown())
     monkeypatch.setattr(process, "FIRST", len(PROBLEMS) - 1)
     process.warm_others()
     assert caplog.text == ""

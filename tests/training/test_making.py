@@ -39,8 +39,8 @@ class Fixed(Baseline):
 @pytest.fixture
 def _registered(monkeypatch):
     """As a plugin would, but only for this test."""
-    monkeypatch.setitem(LOSSES._things, "mine", Scaled)
-    monkeypatch.setitem(BASELINES._things, "mine", Fixed)
+    monkeypatch.setitem(LOSSES, "mine", Scaled)
+    monkeypatch.setitem(BASELINES, "mine", Fixed)
 
 
 @pytest.mark.usefixtures("_registered")

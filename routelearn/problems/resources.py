@@ -3,43 +3,57 @@
 A problem that names a shape in `search` gives its resources by `resources(x)`, for one instance (batch axis 1). On
 routes ("routes") any class of the form below will do: a NamedTuple of numpy arrays and numbers, with methods in plain
 arithmetic, which numba compiles into the search. Node 0 is the depot, where every route starts and ends. A label, a
-tuple of `values` floats, tells what the way so far has used up; what fits must still fit with a stop left out. Where
-some stops may be left out ("selective") the search knows Length, Prize and Penalty.
+tuple of floats, tells what the way so far has used up; what fits must still fit with a stop left out. Where some stops
+may be left out ("selective") the search knows Length, Prize and Penalty.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol
 
+from routelearn.errors import InputError
 from routelearn.problems.base import EXACT
 
 Label = tuple[float, ...]
-METHODS = ("values", "order_free", "start", "fits")  # what every resource has
 
 
 class Resource(Protocol):
-    """One rule: `extend`, or `single` and `join`, which make the test of a place constant in time, or all three."""
+    """One rule. Beside these methods it has one or more of the following.
 
-    values: int  # floats in a label
-    order_free: bool  # a route's label depends on which stops it has alone; needs `single` and `join`
+    - `single(i)`, the label of node i alone, and `add(a, b)`: if only which stops a route has counts, not their order
+    - `single(i)` and `join(a, b, leg)`: the label of stretch a, a drive of `leg` and stretch b
+    - `extend(label, i, j, leg)`: after driving from i to j, `leg` far, and serving j; enough alone, but then the test
+      of a place walks the rest of the route
+    """
 
     def start(self) -> Label:
         """Leaving the depot."""
         ...
 
-    def extend(self, label: Label, i: int, j: int, leg: float) -> Label:
-        """After driving from i to j, `leg` far, and serving j."""
-        ...
-
     def fits(self, label: Label) -> bool: ...
 
-    def single(self, i: int) -> Label:
-        """Of the stretch that is node i alone."""
-        ...
 
-    def join(self, a: Label, b: Label, leg: float) -> Label:
-        """Of stretch a, a drive of `leg`, and stretch b."""
-        ...
+def order_free(resource: Any) -> bool:
+    """Whether a resource (or its class) asks only which stops a route has."""
+    return hasattr(resource, "add") and hasattr(resource, "single")
+
+
+def joinable(resource: Any) -> bool:
+    """Whether it has labels of stretches that can be joined."""
+    return order_free(resource) or (hasattr(resource, "single") and hasattr(resource, "join"))
+
+
+def check_resource(resource: Any) -> None:
+    """Raise InputError, in one line, for one that cannot be used."""
+    name = type(resource).__name__
+    for method in ("start", "fits"):
+        if not hasattr(resource, method):
+            raise InputError(f"the resource {name} has no {method}")
+    if not joinable(resource) and not hasattr(resource, "extend"):
+        raise InputError(f"the resource {name} has no extend, and no single with add or join")
+    label = resource.start()
+    if not isinstance(label, tuple) or not label or not all(isinstance(value, float) for value in label):
+        raise InputError(f"the resource {name}: start gives {label!r}; a label is a tuple of floats")
 
 
 class Load(NamedTuple):
@@ -48,19 +62,16 @@ class Load(NamedTuple):
     amount: Any  # [N], float64
     capacity: float
 
-    values = 1
-    order_free = True
-
-    def start(self) -> Any:
+    def start(self) -> Label:
         return (0.0,)
 
-    def fits(self, label: Any) -> Any:
+    def fits(self, label: Label) -> bool:
         return label[0] <= self.capacity
 
-    def single(self, i: int) -> Any:
+    def single(self, i: int) -> Label:
         return (self.amount[i],)
 
-    def join(self, a: Any, b: Any, leg: float) -> Any:
+    def add(self, a: Label, b: Label) -> Label:
         return (a[0] + b[0],)
 
 
@@ -69,19 +80,16 @@ class Length(NamedTuple):
 
     limit: float
 
-    values = 1
-    order_free = False
-
-    def start(self) -> Any:
+    def start(self) -> Label:
         return (0.0,)
 
-    def fits(self, label: Any) -> Any:
+    def fits(self, label: Label) -> bool:
         return label[0] <= self.limit
 
-    def single(self, i: int) -> Any:
+    def single(self, i: int) -> Label:
         return (0.0,)
 
-    def join(self, a: Any, b: Any, leg: float) -> Any:
+    def join(self, a: Label, b: Label, leg: float) -> Label:
         return (a[0] + leg + b[0],)
 
 
@@ -96,11 +104,6 @@ class Penalty(NamedTuple):
     """What it costs to leave a stop out."""
 
     amount: Any  # [N]
-
-
-def joinable(resource: Any) -> bool:
-    """Whether a resource (or its class) has labels of stretches that can be joined."""
-    return hasattr(resource, "single") and hasattr(resource, "join")
 
 
 def numbers(values: Any) -> Any:

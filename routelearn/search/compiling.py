@@ -11,7 +11,7 @@ from typing import Any
 
 from numba import njit
 
-OWN = "routelearn."
+OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
 _kernels: list[Any] = []
 
 
@@ -20,7 +20,7 @@ def kernel(function: Callable[..., Any]) -> Any:
 
     It counts no references to the arrays that it is handed: for tuples of them that was a third of a search's time.
     """
-    compiled = njit(cache=True, nogil=True, _nrt=False)(function)
+    compiled = njit(**OPTIONS)(function)
     _kernels.append(compiled)
     return compiled
 
@@ -33,13 +33,14 @@ def maker(function: Callable[..., Any]) -> Any:
 @contextmanager
 def uncached(resources: Sequence[Any]) -> Iterator[None]:
     """Compile past the cache on disk if a resource is a plugin's: nothing there tells that its file has changed."""
-    if all(type(one).__module__.startswith(OWN + "problems.") for one in resources):
+    if all(type(one).__module__.startswith("routelearn.problems.") for one in resources):
         yield
         return
     caches = [one._cache for one in _kernels]
+    none: Any = njit(lambda: None)  # has the kind of cache that keeps nothing
     try:
         for one in _kernels:
-            one._cache = njit(lambda: None)._cache  # the kind that keeps nothing
+            one._cache = none._cache
         yield
     finally:
         for one, cache in zip(_kernels, caches, strict=True):

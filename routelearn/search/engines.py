@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from routelearn.errors import InputError
 from routelearn.problems.base import Problem
-from routelearn.problems.resources import Length, Load, Penalty, Prize
+from routelearn.problems.resources import Length, Load, Penalty, Prize, order_free
 from routelearn.search import constructions, routes_local, selective_kernel, sisr_kernel, tsp_kernel
 from routelearn.search.compiling import uncached
 from routelearn.search.graph import Graph, floats, graph_of, random_state
@@ -172,7 +172,7 @@ class RoutesEngine:
             resources = (Load(self.now.amount, self.capacity),)
         self.resources = resources
         self.rules = hold(resources, nodes)
-        self.turning = self.graph.symmetric and all(one.order_free for one in resources)
+        self.turning = self.graph.symmetric and all(map(order_free, resources))
         self.out, self.keys = np.zeros(nodes, np.int32), np.zeros(nodes)
         self.scratch = (np.zeros(64, np.int32), np.zeros(64, np.int32), np.zeros(64))
         self.dirty, self.is_dirty = np.zeros(nodes, np.int32), np.zeros(nodes, np.bool_)

@@ -41,7 +41,7 @@ class Desk(NamedTuple):
     ends: NDArray[np.int64]  # [8]: customers at the ends of what a move changed
     starts: NDArray[np.int64]  # [N]: the place before each route, for SWAP*
     lowest: NDArray[np.int64]  # [N]: the lowest customer of each route
-    count: NDArray[np.int64]  # [N]: customers of each route
+    visits: NDArray[np.int64]  # [N]: customers of each route
     boxes: NDArray[np.float64]  # [N, 4]: extents of the routes
     cost: NDArray[np.float64]  # [N, PLACES]: detours to a customer's cheapest places in another route
     place: NDArray[np.int64]  # [N, PLACES]
@@ -289,7 +289,7 @@ def swap_pass(desk, size, rules, legs, extents, polar, epsilon, marks, looks):
     A pair is the business of the route with the lowest customer, and tried again only after one of the two has changed
     (whatever their order in the array, which a reversal may change). Without a move and with looks left there is none.
     """
-    seq, starts, lowest, count, boxes = desk.seq, desk.starts, desk.lowest, desk.count, desk.boxes
+    seq, starts, lowest, count, boxes = desk.seq, desk.starts, desk.lowest, desk.visits, desk.boxes
     routes, made = 0, 0
     count[:] = 0
     for i in range(size - 1):

@@ -14,8 +14,7 @@ import numpy as np
 from numba import njit
 from numba.extending import overload
 
-from routelearn.errors import InputError
-from routelearn.problems.resources import METHODS, joinable
+from routelearn.problems.resources import check_resource, joinable, order_free
 from routelearn.search.graph import Floats
 
 
@@ -29,17 +28,15 @@ class Held(NamedTuple):
     behind: Floats  # [N * K]: from a node to the depot, where the resource can join
 
 
+_values: dict[type, int] = {}  # floats in a label, by class
+
+
 def hold(resources: Sequence[Any], nodes: int) -> tuple[Held, ...]:
     """Rules for so many nodes and as many routes."""
     for one in resources:
-        missing = [name for name in METHODS if not hasattr(one, name)]
-        if not missing and not joinable(one) and (one.order_free or not hasattr(one, "extend")):
-            missing = ["single and join" if one.order_free else "extend, and no single and join"]
-        if missing:
-            raise InputError(
-                f"the resource {type(one).__name__} has no {missing[0]} (routelearn/problems/resources.py)"
-            )
-    return tuple(Held(one, *(np.zeros(nodes * one.values) for _ in range(4))) for one in resources)
+        check_resource(one)
+        _values[type(one)] = len(one.start())
+    return tuple(Held(one, *(np.zeros(nodes * _values[type(one)]) for _ in range(4))) for one in resources)
 
 
 def by_resource(arguments: str) -> Callable[[Callable[[Any], Any]], Any]:
@@ -77,16 +74,22 @@ def extend(self, label, i, j, leg): ...
 def fits(self, label): ...
 def single(self, i): ...
 def join(self, a, b, leg): ...
+def add(self, a, b): ...
 def label(held, array, i): ...
 
 
 overload(start, strict=False)(lambda self: self.instance_class.start)
 overload(fits, strict=False)(lambda self, label: self.instance_class.fits)
 overload(single, strict=False)(lambda self, i: self.instance_class.single)
-overload(join, strict=False)(lambda self, a, b, leg: self.instance_class.join)
+overload(add, strict=False)(lambda self, a, b: self.instance_class.add)
 
 
 def put(held, array, i, label): ...
+
+
+@overload(join, strict=False)
+def _join(self, a, b, leg):
+    return (lambda self, a, b, leg: add(self, a, b)) if order_free(self.instance_class) else self.instance_class.join
 
 
 @overload(extend, strict=False)
@@ -98,13 +101,13 @@ def _extend(self, label, i, j, leg):
 
 @overload(label)
 def _label(held, array, i):
-    values = range(count := held.types[0].instance_class.values)
+    values = range(count := _values[held.types[0].instance_class])
     return eval(f"lambda held, array, i: ({''.join(f'array[i * {count} + {k}], ' for k in values)})")
 
 
 @overload(put)
 def _put(held, array, i, label):
-    count = held.types[0].instance_class.values
+    count = _values[held.types[0].instance_class]
 
     def written(held, array, i, label):
         for k in range(count):
@@ -132,7 +135,7 @@ def _needs(rules, c):
 @by_resource("need, r")
 def has_room(resource):
     """Whether route r may take a customer that needs so much, wherever it goes."""
-    if resource.order_free:
+    if order_free(resource):
         return lambda held, need, r: fits(held.of, join(held.of, label(held, held.total, r), need, 0.0))
     return lambda held, need, r: True
 
@@ -140,7 +143,7 @@ def has_room(resource):
 @by_resource("routes, legs, p, c, s")
 def fits_between(resource):
     """Whether customer c, for which there is room, may be visited between its new neighbours p and s."""
-    if resource.order_free:
+    if order_free(resource):
         return lambda held, routes, legs, p, c, s: True
 
     def joined(held, routes, legs, p, c, s):
@@ -193,13 +196,13 @@ def refresh(resource):
             s, c = c, routes.pred[c]
         return True
 
-    return summed if resource.order_free else both if joinable(resource) else forward
+    return summed if order_free(resource) else both if joinable(resource) else forward
 
 
 @by_resource("routes, legs, r, c")
 def grow(resource):
     """Bring the labels of route r up to date after c was put into it."""
-    if resource.order_free:
+    if order_free(resource):
         return lambda held, routes, legs, r, c: put(
             held, held.total, r, join(held.of, label(held, held.total, r), single(held.of, c), 0.0)
         )
@@ -212,7 +215,7 @@ def keeps(resource):
 
     Where lengths break the triangle inequality, a stop left out may break it.
     """
-    if resource.order_free:
+    if order_free(resource):
         return lambda held, r: True
     return lambda held, r: fits(held.of, label(held, held.total, r))
 
@@ -220,7 +223,7 @@ def keeps(resource):
 @by_resource("r")
 def save(resource):
     """Route r is as it shall be again after `restore`."""
-    if resource.order_free:
+    if order_free(resource):
         return lambda held, r: put(held, held.saved, r, label(held, held.total, r))
     return lambda held, r: True
 
@@ -228,7 +231,7 @@ def save(resource):
 @by_resource("routes, legs, r")
 def restore(resource):
     """Labels of route r, which is as it was when saved."""
-    if resource.order_free:
+    if order_free(resource):
         return lambda held, routes, legs, r: put(held, held.total, r, label(held, held.saved, r))
     return lambda held, routes, legs, r: refresh((held,), routes, legs, r)
 
@@ -236,7 +239,7 @@ def restore(resource):
 @by_resource("routes, legs, a, b")
 def fits_merged(resource):
     """Whether route b may be driven right after route a, by one vehicle."""
-    if resource.order_free:
+    if order_free(resource):
         return lambda held, routes, legs, a, b: fits(
             held.of, join(held.of, label(held, held.total, a), label(held, held.total, b), 0.0)
         )
@@ -256,7 +259,7 @@ def fits_merged(resource):
 def fill_up(resource):
     """The first value of route r's label is `value`: a vehicle that a split delivery leaves empty."""
 
-    count = resource.values
+    count = _values[resource]
 
     def filled(held, r, value):
         held.total[r * count] = value
@@ -271,7 +274,7 @@ def fill_up(resource):
 @by_resource("nothing")
 def free_of_order(resource):
     """Whether no rule asks in which order the stops of a route are visited."""
-    answer = bool(resource.order_free)
+    answer = order_free(resource)
     return lambda held, nothing: answer
 
 
@@ -345,7 +348,7 @@ def fits_pieces(resource):
 @by_resource("seq, i, other")
 def has_room_instead(resource):
     """Whether `other` may replace the stop at place i at all."""
-    if not resource.order_free:
+    if not order_free(resource):
         return lambda held, seq, i, other: True
 
     def replaced(held, seq, i, other):
@@ -358,7 +361,7 @@ def has_room_instead(resource):
 @by_resource("seq, i, j")
 def fits_turned(resource):
     """Whether what lies up to places i and j makes one route, and what lies behind them another (one part turned)."""
-    if not resource.order_free:
+    if not order_free(resource):
         return lambda held, seq, i, j: False
 
     def both(held, seq, i, j):

@@ -24,9 +24,6 @@ class Windows(NamedTuple):
     late: Any
     service: float
 
-    values = 4
-    order_free = False
-
     def start(self):
         return (0.0, 0.0, np.inf, 0.0)
 
@@ -54,9 +51,6 @@ class Clock(NamedTuple):
     early: Any
     late: Any
     service: float
-
-    values = 2
-    order_free = False
 
     def start(self):
         return (0.0, 0.0)
@@ -232,14 +226,9 @@ def test_lengths_are_true_where_the_way_back_is_free(turnable: bool) -> None:
 def test_a_resource_without_a_method_is_refused() -> None:
     class Lame(NamedTuple):
         limit: float
-        values = 1
-        order_free = True
 
         def start(self):
             return (0.0,)
-
-        def extend(self, label, i, j, leg):
-            return label
 
         def fits(self, label):
             return True
@@ -249,7 +238,7 @@ def test_a_resource_without_a_method_is_refused() -> None:
             return (Lame(1.0),)
 
     x = get("cvrp").sample(NumpyRng(0), 1, 5)
-    with pytest.raises(InputError, match="Lame has no single and join"):
+    with pytest.raises(InputError, match="Lame has no extend, and no single with add or join"):
         RoutesEngine(Odd(), x, 0)
     with pytest.raises(InputError, match="one resource, a Load"):
         RoutesEngine(Odd(), x, 0, split=True)

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from routelearn.errors import Infeasible
+from routelearn.errors import Infeasible, InputError
 from routelearn.problems.base import distance_matrix, take
-from routelearn.problems.resources import METHODS, Length, Penalty, Prize, joinable
+from routelearn.problems.resources import Length, Penalty, Prize, check_resource, joinable, order_free
 
 SHAPES = ("tour", "routes", "split routes", "selective")
 WAYS = 20  # random solutions of each instance
@@ -69,7 +69,11 @@ def _routes(tour: list[int]) -> list[list[int]]:
 def _extended(resource: Any, label: Any, i: int, j: int, leg: float) -> Any:
     if hasattr(resource, "extend"):
         return resource.extend(label, i, j, leg)
-    return resource.join(label, resource.single(j), leg)
+    return _join(resource, label, resource.single(j), leg)
+
+
+def _join(resource: Any, a: Any, b: Any, leg: float) -> Any:
+    return resource.add(a, b) if order_free(resource) else resource.join(a, b, leg)
 
 
 def _label(resource: Any, route: list[int], legs: Any) -> Any:
@@ -95,23 +99,19 @@ def _priced(problem: Any, x: Any, tour: list[int], expected: float) -> Iterator[
 
 def _labels(resource: Any, legs: Any, random: np.random.Generator) -> Iterator[str]:
     """A resource has its methods; stretches joined give what a walk gives; what fits does so with a stop left out."""
-    missing = [name for name in METHODS if not hasattr(resource, name)]
-    if not missing and not joinable(resource) and (resource.order_free or not hasattr(resource, "extend")):
-        missing = ["single and join" if resource.order_free else "extend, and no single and join"]
-    if missing:
-        yield f"{_name(resource)} has no {missing[0]}"
-        return
-    if not isinstance(resource.start(), tuple) or len(resource.start()) != resource.values:
-        yield f"{_name(resource)}: start gives {resource.start()!r}; a tuple of {resource.values} floats is a label"
+    try:
+        check_resource(resource)
+    except InputError as error:
+        yield str(error)
         return
     for _ in range(WAYS):
         route = (random.permutation(len(legs) - 1)[: random.integers(2, 6)] + 1).tolist()
         whole = _label(resource, route, legs)
         if joinable(resource):
             cut = int(random.integers(0, len(route) + 1))
-            parts = [_joined(resource, way, legs) for way in ([0, *route[:cut]], [*route[cut:], 0])]
+            head, tail = (_joined(resource, way, legs) for way in ([0, *route[:cut]], [*route[cut:], 0]))
             leg = legs[([0, *route])[cut], ([*route, 0])[cut]]
-            joined = resource.join(*parts, leg)
+            joined = _join(resource, head, tail, leg)
             if not _alike(resource, joined, whole):
                 yield (
                     f"{_name(resource)}: join of {[0, *route[:cut]]} and {[*route[cut:], 0]} gives {_told(joined)}, "
@@ -119,8 +119,8 @@ def _labels(resource: Any, legs: Any, random: np.random.Generator) -> Iterator[s
                 )
                 return
             other = random.permutation(route).tolist()
-            if resource.order_free and not _alike(resource, _label(resource, other, legs), whole):
-                yield f"{_name(resource)} says order_free, but has other labels for {route} and {other}"
+            if order_free(resource) and not _alike(resource, _label(resource, other, legs), whole):
+                yield f"{_name(resource)} adds what stops need, but has other labels for {route} and {other}"
                 return
         for k in range(len(route)):
             less = route[:k] + route[k + 1 :]
@@ -132,7 +132,7 @@ def _labels(resource: Any, legs: Any, random: np.random.Generator) -> Iterator[s
 def _joined(resource: Any, way: list[int], legs: Any) -> Any:
     label = resource.start() if way[0] == 0 else resource.single(way[0])
     for i, j in pairwise(way):
-        label = resource.join(label, resource.single(j), legs[i, j])
+        label = _join(resource, label, resource.single(j), legs[i, j])
     return label
 
 

@@ -22,7 +22,7 @@ from routelearn.models import FOLDER, load_model
 from routelearn.models.model_file import Model
 from routelearn.policies.kernels import select
 from routelearn.problems import Problem, get
-from routelearn.problems.base import take
+from routelearn.problems.base import Instance, take
 from routelearn.runtime.compiling import best_device
 from routelearn.solving.solution import Solution, make_solution
 from routelearn.training.config import PRECISIONS
@@ -160,7 +160,7 @@ def instances(data: Any, problem: str | Problem | None = None, limit: int | None
         if chosen is not None and chosen.name != named.name:
             raise InputError(f"data of {named.name} for the problem {chosen.name}; name one of them")
         chosen, x = named, generate(named, data[1])
-    elif not hasattr(data, "xy"):
+    elif not isinstance(data, Instance):
         raise InputError(
             f"data is of type {type(data).__name__}; give instances, a file of them, or a problem and a size: "
             '("tsp", 50)'
@@ -190,7 +190,7 @@ def _decoded(
         if value not in choices:
             raise InputError(f"unknown {what} {value!r}; the choices are {', '.join(choices)}")
     parsed, improved = parse(strategy)
-    if problem is None and hasattr(data, "xy"):  # instances alone: then the model says which problem it is
+    if problem is None and isinstance(data, Instance):  # instances alone: then the model says which problem it is
         model = load_model(path=model, device=where) if isinstance(model, str | Path) else model
         problem = model.problem if isinstance(model, Model) else None
     chosen, x = instances(data, problem, limit)

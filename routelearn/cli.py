@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import typer
 
 from routelearn import plugins
+from routelearn.commands.attributes import with_attributes
 from routelearn.errors import Infeasible, InputError, Notice
 
 # Command -> the line that `routelearn --help` shows. The function has the command's name, in the file of that name.
@@ -133,7 +134,8 @@ def command(name: str) -> Any:
     """The command of that name, made by typer from its function."""
     module = name.replace("-", "_")
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
-    app.command(name=name, epilog=PLUGIN)(getattr(import_module(f"routelearn.commands.{module}"), module))
+    function = getattr(import_module(f"routelearn.commands.{module}"), module)
+    app.command(name=name, epilog=PLUGIN)(with_attributes(function))
     return typer.main.get_command(app)
 
 

@@ -1,4 +1,4 @@
-"""No problem's name in the parts that serve all problems, and no import that points upwards."""
+"""No problem's name in the parts that serve all problems, no field asked for, and no import that points upwards."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from routelearn.problems import PROBLEMS
 ROOT = Path(routelearn.__file__).parent
 SERVES_ALL = (
     *("policies", "decoding", "training", "evaluation", "runtime", "solving", "solvers/farm", "models/model_file.py"),
-    *("problems/base.py", "problems/contract"),
-    *(f"serve/{name}.py" for name in ("batching", "jobs", "think", "worker", "workers")),
+    *("problems/base.py", "problems/attributes.py", "problems/contract", "serve"),
+    *(f"data/{name}.py" for name in ("authors", "convert", "fields", "guess", "names", "records", "rules", "stops")),
+    *(f"data/{name}.py" for name in ("csv_file", "json_file", "geojson", "npz", "notes", "solutions")),
 )
 
 # From the ground up; a part may import from its own layer and those below. Parts not named here are only
@@ -110,6 +111,92 @@ def test_the_search_finds_a_name(source):
 @pytest.mark.parametrize("source", ["stop = drop(op, option)", "'''The TSP of section 3.'''", "# tsp", "'atspx'"])
 def test_the_search_passes_what_is_none(source):
     assert not named_problems(source)
+
+
+# ------------------------------------------------------------------------- ids as literals, anywhere else
+
+# A problem's own file, the paper's tables, and the lists of what solvers can do.
+SAY_THEM = ("problems", "reproduce", "solvers")
+MOST_LITERALS = 10
+# An id as a word of its own; `.tsp` is the suffix of a file.
+LITERAL = re.compile(rf"(?<![\w.-])({'|'.join(sorted(map(re.escape, PROBLEMS), key=len, reverse=True))})(?![\w-])")
+
+
+def literals(path):
+    """(line, id) of every problem id in a file's strings, docstrings left out; of a page, in all of its text."""
+    text = path.read_text()
+    if path.suffix != ".py":
+        rows = enumerate(text.splitlines(), 1)
+    else:
+        tree = ast.parse(text)
+        prose = set(map(id, docstrings(tree)))
+        strings = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+        rows = ((node.lineno, node.value) for node in strings if id(node) not in prose)
+    return [(line, match[1]) for line, words in rows for match in LITERAL.finditer(words)]
+
+
+def test_few_problems_are_named_outside_their_own_files():
+    files = [path for kind in ("*.py", "*.js", "*.html") for path in sorted(ROOT.rglob(kind))]
+    files = [path for path in files if part_of(path) not in SAY_THEM]
+    assert any(path.suffix == ".js" for path in files)
+    found = {str(path.relative_to(ROOT)): named for path in files if (named := literals(path))}
+    assert sum(map(len, found.values())) <= MOST_LITERALS, found
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "count"),
+    [
+        ("a.py", "if x == 'op-dist' or y in ('tsp', \"cvrp\"): pass", 3),
+        ("a.py", "'''As the tsp is.'''\nsuffix = '.tsp'\nspeed = 'tspx'", 0),
+        ("a.py", "help = f'such as tsp,cvrp: {x}'", 2),
+        ("a.js", 'if (fields.demand) return "cvrp";', 1),
+        ("a.html", '<option value="pctsp">', 1),
+        ("a.html", '<input accept=".tsp,.vrp">', 0),
+    ],
+)
+def test_the_count_of_literals_finds_them(name, text, count, tmp_path):
+    (tmp_path / name).write_text(text)
+    assert len(literals(tmp_path / name)) == count
+
+
+# ------------------------------------------------------------------- fields are declared, and not asked for
+
+FIELDS = {"xy", "distances", "earned"} | {one.name for problem in PROBLEMS.values() for one in problem.attributes}
+INSTANCES = {"x", "xs", "seen", "instance", "batch", "public", "referee"}  # what code calls them
+YET_TO_GO = {"search/engines.py": 1}
+
+
+def asked_fields(source):
+    """The lines that ask whether an instance has a field: hasattr, or getattr with a default."""
+    lines = []
+    for node in ast.walk(ast.parse(source)):
+        called = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else None
+        if called == "hasattr" or (called == "getattr" and len(node.args) == 3):
+            thing, name = node.args[:2]
+            last = thing.id if isinstance(thing, ast.Name) else getattr(thing, "attr", "")
+            if name.value in FIELDS if isinstance(name, ast.Constant) else last in INSTANCES:
+                lines.append(node.lineno)
+    return lines
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_code_asks_whether_an_instance_has_a_field(path):
+    assert len(asked_fields(path.read_text())) <= YET_TO_GO.get(str(path.relative_to(ROOT)), 0)
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["hasattr(x, 'demand')", "getattr(a.referee, 'prize', None)", "getattr(x, name, None)", "hasattr(a.referee, name)"],
+)
+def test_asking_for_a_field_is_found(source):
+    assert asked_fields(source) == [1]
+
+
+@pytest.mark.parametrize(
+    "source", ["getattr(x, 'demand')", "hasattr(policy, 'shape')", "getattr(problem, 'title', '')"]
+)
+def test_asking_for_something_else_is_not(source):
+    assert asked_fields(source) == []
 
 
 # --------------------------------------------------------------------------------------------- imports

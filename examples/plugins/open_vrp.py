@@ -12,7 +12,7 @@ from torch import Tensor
 
 import routelearn
 from routelearn.errors import InputError
-from routelearn.problems import Length, Load, base
+from routelearn.problems import Length, Load, attributes, base
 from routelearn.problems.resources import numbers
 
 SLACK = 1e-6  # share of the limit that rounding may add to a sum of lengths
@@ -40,7 +40,8 @@ class State(NamedTuple):
 class OpenVRP:
     """A tour lists customers, with 0 between routes; going back to the depot is free."""
 
-    name = "open-vrp"
+    name, title = "open-vrp", "Open vehicle routing"
+    attributes = (attributes.DEMAND, attributes.CAPACITY, attributes.MAX_LENGTH)
     feature_dims = (2, 3)
     context_nodes, context_scalars, step_dim = 1, 2, 0
     has_depot, maximise, reveals_on_visit = True, False, False
@@ -111,10 +112,11 @@ class OpenVRP:
     def starts(self, x):
         return ~base.is_node(torch.zeros((x.xy.shape[0],), dtype=torch.long, device=x.xy.device), x.xy.shape[1])
 
-    def _paid(self, x, tour):
-        """[B, S, T]: the leg to each node of the tour; to the depot it is free."""
-        origins = base.from_depot(tour)[..., :-1]
-        return torch.where(tour == 0, 0.0, base.leg(x, origins.flatten(1), tour.flatten(1)).view(tour.shape))
+    def leg(self, x, origin, target):
+        return torch.where(target == 0, 0.0, base.leg(x, origin, target))  # the way home is free
+
+    def _paid(self, x, tour):  # [B, S, T]: the leg to each node
+        return self.leg(x, base.from_depot(tour)[..., :-1].flatten(1), tour.flatten(1)).view(tour.shape)
 
     def cost(self, x, tour):
         return self._paid(x, tour).sum(-1)

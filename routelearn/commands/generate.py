@@ -8,8 +8,8 @@ import typer
 
 
 def generate(
-    problem: str = typer.Argument(help="Problem id, such as tsp, cvrp or op-dist; an unknown one lists them all."),
-    n: int = typer.Argument(help="Number of customers (nodes for TSP)."),
+    problem: str = typer.Argument(help="Problem id; an unknown one lists them all."),
+    n: int = typer.Argument(help="Number of customers (of nodes, where there is no depot)."),
     out: Path = typer.Option(..., help="File to write (.npz)."),
     count: int = typer.Option(
         10_000, help="Number of instances. Each count draws a different set; use --limit for a part of one."

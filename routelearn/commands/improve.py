@@ -18,9 +18,7 @@ def improve(
         None, help="Matrix of distances or times. [default: the one named in the .json]"
     ),
     problem: str | None = typer.Option(None, help="Problem id. [default: the solution's, or inferred]"),
-    capacity: str | None = typer.Option(None, help="Capacity of a vehicle. [default: the solution's]"),
-    max_length: float | None = typer.Option(None, help="Longest route allowed. [default: the solution's]"),
-    min_prize: float | None = typer.Option(None, help="Least prize to collect. [default: the solution's]"),
+    limits: dict[str, Any] = " [default: the solution's]",  # type: ignore[assignment]  # an option for each attribute
     seconds: float = typer.Option(1.0, help="Time for the search."),
     out: str | None = typer.Option(None, help=OUT),
     plot: str | None = typer.Option(None, help=PLOT),
@@ -43,17 +41,15 @@ def improve(
 
     routes, said = read_routes(solution)
     source, lengths = sources(solution, said, stops, None if matrix is None else str(matrix))
-    found = read_stops(source, matrix=lengths, rounded=said.get("rounded") is not False if rounded is None else rounded)
-    if len(found) != 1:
-        raise InputError(f"{source}: {len(found)} sets of stops for one solution; give the file of its stops")
     named = problem if problem is not None else said.get("problem")
     if named is not None and not isinstance(named, str):
         raise InputError(f"{solution}: 'problem' must be the id of a problem")
-    values = {"capacity": capacity, "max_length": max_length, "min_prize": min_prize}
-    for name, value in said_limits(said, named or found[0].problem).items():
-        if values[name] is None:
-            values[name] = value
-    converted = to_instance(found[0], named, **values)  # type: ignore[arg-type]
+    rounds = said.get("rounded") is not False if rounded is None else rounded
+    found = read_stops(source, matrix=lengths, rounded=rounds, problem=named)
+    if len(found) != 1:
+        raise InputError(f"{source}: {len(found)} sets of stops for one solution; give the file of its stops")
+    values = said_limits(said, named or found[0].problem) | limits
+    converted = to_instance(found[0], named, **values)
     check_target(out, plot, found)
     check_has_depot(out, [converted.problem])
     if converted.problem.reveals_on_visit:
@@ -65,7 +61,7 @@ def improve(
     if differs is not None and all(option is None for option in (stops, matrix, rounded, problem)):
         raise InputError(f"{solution}: {differs}; if they were changed, name them with --stops or --matrix")
     better = solve_stops(
-        found[0], problem=named, **values, seconds=seconds, seed=seed, threads=threads, given=tour, policy=False,  # type: ignore[arg-type]
+        found[0], problem=named, **values, seconds=seconds, seed=seed, threads=threads, given=tour, policy=False,
         watch=show_event if watch else None, tell=show_line,
     )  # fmt: skip
     if differs is not None:  # the user measures by other stops or lengths: that is a new start, and is said
@@ -75,19 +71,16 @@ def improve(
 
 def said_limits(said: dict[str, Any], problem: str | None) -> dict[str, Any]:
     """The limits that the solution states and the problem has (None: problem not known yet)."""
-    from routelearn.data.fields import template
+    from routelearn.data.convert import filled_by
+    from routelearn.data.names import table
     from routelearn.problems import PROBLEMS
 
     limits = said.get("limits")
     if not isinstance(limits, dict):
         return {}
     found = PROBLEMS.get(problem or "")
-    known = None if found is None else template(found)._fields
-    return {
-        name: limits[name]
-        for name in ("capacity", "max_length", "min_prize")
-        if isinstance(limits.get(name), int | float) and (known is None or name in known)
-    }
+    known = table(problem).limits if found is None else filled_by(found)
+    return {name: value for name, value in limits.items() if name in known and isinstance(value, int | float | list)}
 
 
 def sources(solution: Path, said: dict[str, Any], stops: str | None, matrix: str | None) -> tuple[str | None, Any]:

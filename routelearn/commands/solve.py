@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
@@ -33,9 +33,7 @@ def solve(
         None, help="Matrix of distances or times (row = from, column = to), used instead of straight lines."
     ),
     problem: str | None = typer.Option(None, help="Problem id. [default: inferred from the fields]"),
-    capacity: str | None = typer.Option(None, help="Capacity of a vehicle."),
-    max_length: float | None = typer.Option(None, help="Longest route allowed (km for lat, lon)."),
-    min_prize: float | None = typer.Option(None, help="Least prize to collect."),
+    limits: dict[str, Any] = "",  # type: ignore[assignment]  # an option for each attribute (commands/attributes.py)
     seconds: float = typer.Option(1.0, help="Search time for each file; 0 builds one solution and does not search."),
     out: str | None = typer.Option(None, help=OUT),
     plot: str | None = typer.Option(None, help=PLOT),
@@ -56,10 +54,10 @@ def solve(
     from routelearn.policies.kernels import select
     from routelearn.solving import solve_stops
 
-    found = read_all(stops or [], matrix, rounded)
+    found = read_all(stops or [], matrix, rounded, problem)
     check_target(out, plot, found)
     if len(found) > 1 or is_file(out, ".sol"):  # what is wrong with one is told before the first is solved
-        problems = [to_instance(one, problem, capacity, max_length, min_prize).problem for one in found]
+        problems = [to_instance(one, problem, **limits).problem for one in found]
         check_has_depot(out, problems)
     names = answer_names([one.source for one in found])
     done = 0
@@ -67,9 +65,8 @@ def solve(
         for one, name in zip(found, names, strict=True):
             with select.backend(backend):
                 solution = solve_stops(
-                    one, problem=problem, capacity=capacity, max_length=max_length, min_prize=min_prize,
-                    seconds=seconds, seed=seed, policy=policy, model=model, threads=threads,
-                    watch=show_event if watch else None, tell=show_line,
+                    one, problem=problem, seconds=seconds, seed=seed, policy=policy, model=model, threads=threads,
+                    watch=show_event if watch else None, tell=show_line, **limits,
                 )  # fmt: skip
             heard = deliver(solution, out, plot, name, brief=len(found) > 1)
             done += 1
@@ -83,16 +80,16 @@ def solve(
         raise typer.Abort(f"interrupted; not solved: {listed([one.source for one in found[done:]])}") from None
 
 
-def read_all(paths: Sequence[str], matrix: Path | None, rounded: bool) -> list[Stops]:
+def read_all(paths: Sequence[str], matrix: Path | None, rounded: bool, problem: str | None) -> list[Stops]:
     """The stops of all files given; a shell replaces `*.csv` by the matching files."""
     from routelearn.data import read_stops
     from routelearn.errors import InputError
 
     if len(paths) < 2:
-        return read_stops(paths[0] if paths else None, matrix=matrix, rounded=rounded)
+        return read_stops(paths[0] if paths else None, matrix=matrix, rounded=rounded, problem=problem)
     if matrix is not None:
         raise InputError(f"{len(paths)} files of stops, but one matrix; give one file of stops")
-    return [one for path in paths for one in read_stops(path, rounded=rounded)]
+    return [one for path in paths for one in read_stops(path, rounded=rounded, problem=problem)]
 
 
 def listed(names: Sequence[object]) -> str:

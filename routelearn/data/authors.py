@@ -16,22 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from routelearn.data.fields import assemble
+from routelearn.data.fields import assemble, attributes_of
 from routelearn.data.files import MEGABYTE, read_bytes
 from routelearn.errors import InputError
 from routelearn.problems import get
 
 LIMIT = 512 * MEGABYTE
-# What a tuple of the list holds, per problem: fields of the Instance, None = not needed.
-COLUMNS: dict[str, tuple[str | None, ...]] = {
-    "cvrp": ("depot", "loc", "demand", "capacity"),
-    "sdvrp": ("depot", "loc", "demand", "capacity"),
-    "op-const": ("depot", "loc", "prize", "max_length"),
-    "op-unif": ("depot", "loc", "prize", "max_length"),
-    "op-dist": ("depot", "loc", "prize", "max_length"),
-    "pctsp": ("depot", "loc", "penalty", "prize", None),
-    "spctsp": ("depot", "loc", "penalty", "prize", "real_prize"),
-}
 
 
 def load(path: str | Path, problem_name: str) -> Any:
@@ -40,20 +30,26 @@ def load(path: str | Path, problem_name: str) -> Any:
     rows = parse(read_bytes(path, LIMIT), str(path))
     if not isinstance(rows, list) or not rows:
         raise InputError(f"{path}: must hold a list of instances, and at least one")
-    if problem.name == "tsp":
-        return assemble(problem, {"xy": _array(rows, 3, f"{path}: tsp")}, str(path))
-    columns = COLUMNS[problem.name]
+    published = getattr(problem, "published", None)
+    if published is None:
+        raise InputError(f"{path}: the authors have no data sets of {problem.name}; give an .npz")
+    if not problem.has_depot:
+        return assemble(problem, {"xy": _array(rows, 3, f"{path}: {problem.name}")}, str(path))
+    attributes = {one.name: one for one in attributes_of(problem)}
+    columns = ("depot", "loc", *published)
     for row, instance in enumerate(rows):
         if not isinstance(instance, tuple | list) or len(instance) != len(columns):
             raise InputError(
-                f"{path}: instance {row} of {problem.name} must be a tuple of {len(columns)} ({_expected(columns)})"
+                f"{path}: instance {row} of {problem.name} must be a tuple of {len(columns)} ({', '.join(columns)})"
             )
+
+    def axes(name: str) -> int:
+        return {"depot": 2, "loc": 3}.get(name) or (1 if attributes[name].of_file else 2)
+
     parts = {
-        name: _array(
-            list(values), {"depot": 2, "loc": 3, "capacity": 1, "max_length": 1}.get(name, 2), f"{path}: {name}"
-        )
+        name: _array(list(values), axes(name), f"{path}: {name}")
         for name, values in zip(columns, zip(*rows, strict=True), strict=True)
-        if name is not None
+        if name not in attributes or not attributes[name].revealed_on_visit or problem.reveals_on_visit
     }
     depot, loc = parts.pop("depot"), parts.pop("loc")
     if depot.shape != (len(rows), 2) or loc.shape[2] != 2:
@@ -64,13 +60,9 @@ def load(path: str | Path, problem_name: str) -> Any:
                 raise InputError(f"{path}: {values.shape[1]} values of {name} for {loc.shape[1]} places")
             parts[name] = np.pad(values, ((0, 0), (1, 0)))  # the depot has none
     parts["xy"] = np.concatenate((depot[:, None], loc), 1)
-    if "penalty" in parts:
-        parts["min_prize"] = np.ones(len(rows))  # E.1: a total prize of 1 is asked for
+    for name, value in getattr(problem, "published_limits", {}).items():
+        parts[name] = np.full(len(rows), value)
     return assemble(problem, parts, str(path))
-
-
-def _expected(columns: tuple[str | None, ...]) -> str:
-    return ", ".join(name or "real_prize" for name in columns)
 
 
 def _array(values: list[Any], axes: int, what: str) -> np.ndarray:

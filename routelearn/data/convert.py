@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -12,16 +12,18 @@ import numpy as np
 import torch
 
 from routelearn.data import names
-from routelearn.data.fields import LARGEST_WHOLE, attributes_of, needed, template
+from routelearn.data.fields import LARGEST_WHOLE, attributes_of, template, unfilled
 from routelearn.data.geometry import LANDMARKS, from_distances, great_circle, into_unit_square, project
+from routelearn.data.guess import guess, plural
 from routelearn.data.notes import on_places
-from routelearn.data.numbers import exact, real
+from routelearn.data.numbers import column_of, filled, value_of
+from routelearn.data.rules import refusal, stated
 from routelearn.data.stops import MATRIX_STOPS, Stops
 from routelearn.errors import InputError
 from routelearn.problems import Problem, get
-from routelearn.problems.attributes import OWN, of_unit
+from routelearn.problems.attributes import Attribute, found, of_unit
+from routelearn.problems.base import ChecksStops, MeasuresPrizes
 
-COLUMNS = ("xy", "distances", *(one.name for one in OWN))  # the fields that stops can fill
 NARROW = 0.1  # of the unit square: places that lie closer together are scaled to fill it
 DECIMALS = 10**6  # demands are told apart to this fraction
 
@@ -46,89 +48,72 @@ class Converted(NamedTuple):
     notes: tuple[str, ...] = ()  # what the user should know of the stops, one line each
 
 
-def to_instance(
-    stops: Stops,
-    problem: str | None = None,
-    capacity: float | str | Fraction | None = None,
-    max_length: float | None = None,
-    min_prize: float | None = None,
-) -> Converted:
+def to_instance(stops: Stops, problem: str | None = None, **given: Any) -> Converted:
     """The stops as instances of `problem`, or of the problem their fields imply (docs/formats.md).
 
-    Arguments override the values of the file. Lengths follow the matrix, else great circles, else straight
-    lines; the policy sees places in the unit square, with every length, limit and penalty in that scale.
+    `given` are attributes of the whole file, such as a capacity; they override its values. Lengths follow the matrix,
+    else great circles, else straight lines; the policy sees places in the unit square, with every length, limit and
+    penalty in that scale.
     """
     if len(stops.ids) < 2:
         raise InputError(f"{stops.source}: one stop; a route needs at least 2")
-    limits = _Limits(stops, capacity, max_length, min_prize)
-    chosen = _problem(stops, problem or stops.problem or _infer(stops, limits))
-    limits.check_used(chosen)
-    fields = template(chosen)._fields
-    check_columns(chosen, stops.source)
+    options = {name: value for name, value in given.items() if value is not None}
+    decisive = problem or stops.problem
+    limits = _limits(stops, options, decisive)
+    chosen = _problem(stops, decisive or guess(stops.source, {*stops.columns, *limits}))
+    _check_used(stops.source, chosen, options)
+    check_fillable(chosen, stops.source)
+    _check_rules(stops, chosen)
     order = _order(stops, chosen.has_depot or stops.depot is not None)
+    values, amount_unit = _values(stops, chosen, limits, order)
     xy, matrix = _geometry(stops, order)
-    referee: dict[str, Any] = {"xy": xy}
-    if matrix is not None:
-        referee["distances"] = matrix
-    demand_unit, prize_unit = 1, 1.0
-    if "demand" in fields:
-        referee["demand"], referee["capacity"], demand_unit = _whole_demand(stops, chosen, limits.capacity, order)
-    if "prize" in fields:
-        referee["prize"] = _column(stops, chosen, "prize", order, _usual_prize(chosen, limits))
-        prize_unit = float(referee["prize"].max()) or 1.0
-    if "max_length" in fields:
-        referee["max_length"] = _required(limits.max_length, stops, chosen, "maximum length", "max_length")
-    if "penalty" in fields:
-        referee["penalty"] = _column(stops, chosen, "penalty", order)
-        least = limits.min_prize if stops.prize is not None else limits.min_prize or 0.0
-        referee["min_prize"] = _required(least, stops, chosen, "minimum prize", "min_prize (0 for none)")
-        total = float(referee["prize"].sum())
-        if total < referee["min_prize"] * (1 - 1e-9):
-            raise InputError(
-                f"{stops.source}: the minimum prize {referee['min_prize']:g} is out of reach; "
-                f"all prizes together are {total:g}"
-            )
-        prize_unit = float(referee["min_prize"]) or total / 2 or 1.0
-        if chosen.reveals_on_visit:
-            referee["real_prize"] = _column(stops, chosen, "real_prize", order)
+    places: dict[str, Any] = {"xy": xy} if matrix is None else {"xy": xy, "distances": matrix}
+    referee = _instance(chosen, places | values, torch.float64, stops)
     unit_xy, length_unit = _normalised(xy, matrix)
-    policy = dict(referee, xy=unit_xy)
-    lengths, prizes = scaled(chosen)
-    policy |= {name: policy[name] / length_unit for name in lengths if name in policy}
-    policy |= {name: policy[name] / prize_unit for name in prizes if name in policy}
-    kilometres = stops.metric in ("great-circle", "GEO")
+    prize_unit = float(_prize_unit(chosen, referee)[0]) or 1.0
+    policy = places | values | {"xy": unit_xy}
+    for fields, unit in zip(scaled(chosen), (length_unit, prize_unit), strict=True):
+        policy |= {name: policy[name] / unit for name in fields if name in policy}
     scale = Scale(
         tuple(order),
         tuple(stops.ids[i] for i in order),
         length_unit,
         prize_unit,
-        demand_unit,
-        "km" if kilometres else "",
+        amount_unit,
+        "km" if stops.metric in ("great-circle", "GEO") else "",
     )
-    return Converted(
-        chosen,
-        _instance(chosen, policy, torch.float32, stops),
-        _instance(chosen, referee, torch.float64, stops),
-        scale,
-        notes_on(stops, chosen),
-    )
+    return Converted(chosen, _instance(chosen, policy, torch.float32, stops), referee, scale, notes_on(stops, chosen))
+
+
+def filled_by(problem: Problem) -> dict[str, Attribute]:
+    """What stops can give an instance of the problem; what a visit reveals only where the problem keeps it hidden."""
+    return {
+        one.name: one
+        for one in attributes_of(problem)
+        if one.of != "leg" and (problem.reveals_on_visit or not one.revealed_on_visit)
+    }
 
 
 def notes_on(stops: Stops, problem: Problem) -> tuple[str, ...]:
     """What the user should know of the stops: how the file was read, what in it is not used, and odd places."""
-    fields = template(problem)._fields
-    idle = [name for name in (*names.COLUMNS, *names.LIMITS) if getattr(stops, name) is not None]
-    idle = [name for name in idle if name not in fields or (name == "real_prize" and not problem.reveals_on_visit)]
-    unused = (*(stops.said.get(name, name) for name in idle), *stops.unused)
+    unused = (*(stops.said.get(name, name) for name in _idle(stops, problem)), *stops.unused)
     return (*stops.notes, *((names.not_used(unused),) if unused else ()), *on_places(stops))
 
 
-def unfilled(problem: Problem) -> list[str]:
-    """Fields of the problem's instances that stops cannot fill; a user's own problem may have some."""
-    return [name for name in needed(problem) if name not in COLUMNS]
+def _idle(stops: Stops, problem: Problem) -> list[str]:
+    """The attributes of the stops that the problem does not have."""
+    return [name for name in (*stops.columns, *stops.limits) if name not in filled_by(problem)]
 
 
-def check_columns(problem: Problem, source: str) -> None:
+def _check_rules(stops: Stops, problem: Problem) -> None:
+    """Refuse a rule that another problem has and this one does not."""
+    for name in _idle(stops, problem):
+        said = stops.said.get(name, name)
+        if name in stops.columns and (wrong := stated(said)) is not None:
+            raise refusal(stops.source, said, wrong)
+
+
+def check_fillable(problem: Problem, source: str) -> None:
     if unknown := unfilled(problem):
         raise InputError(
             f"{source}: {problem.name} needs {' and '.join(unknown)} for its instances, which stops cannot give; "
@@ -160,18 +145,25 @@ def for_policy(problem: Problem, x: Any) -> Any:
     if foreign.any():
         changed["xy"] = torch.as_tensor(places).to(x.xy)
         changed |= _divided(x, lengths, torch.as_tensor(units))
-    limits = [one for one in attributes_of(problem) if one.of in ("instance", "vehicle")]
-    if of_unit(limits, "length", "time") and "prize" in prizes and x.prize.max() > 1:
-        changed |= _divided(x, prizes, x.prize.amax(1).clamp(min=1))
+    if prizes and bool(((unit := _prize_unit(problem, x)) > 1).any()):
+        changed |= _divided(x, prizes, unit.clamp(min=1))
     return x._replace(**changed)
+
+
+def _prize_unit(problem: Problem, x: Any) -> torch.Tensor:
+    """[B]: what prizes are measured by, 1 where there are none: the problem's own measure, or the largest."""
+    if isinstance(problem, MeasuresPrizes):
+        return problem.prize_unit(x)
+    prize = found(attributes_of(problem), x, "stop", "prize")
+    return x.xy.new_ones(len(x.xy)) if prize is None else prize.amax(1)
 
 
 def _divided(x: Any, names: tuple[str, ...], units: torch.Tensor) -> dict[str, torch.Tensor]:
     """Those fields of x that are there, each instance's in its own unit [B]."""
-    found = {name: getattr(x, name, None) for name in names}
+    fields = {name: getattr(x, name) for name in names}
     return {
         name: (field / units.to(field).view(-1, *(1 for _ in field.shape[1:])))
-        for name, field in found.items()
+        for name, field in fields.items()
         if field is not None
     }
 
@@ -191,39 +183,7 @@ def _instance(problem: Problem, values: dict[str, Any], dtype: torch.dtype, stop
     return x
 
 
-# --------------------------------------------------------------------------------- which problem it is
-
-
-class _Limits:
-    """The three numbers that belong to the whole problem: from the arguments, else from the file."""
-
-    def __init__(self, stops: Stops, capacity: Any, max_length: Any, min_prize: Any):
-        def pick(given: Any, from_file: Any, parse: Callable[[Any, str, str], Any], what: str, zero: bool) -> Any:
-            value = from_file if given is None else parse(given, stops.source, f"the {what} given")
-            if value is not None and (value < 0 or (value == 0 and not zero)):
-                rule = "cannot be negative" if zero else "must be above 0"
-                raise InputError(f"{stops.source}: the {what} is {float(value):g}; it {rule}")
-            return value
-
-        self.source = stops.source
-        self.given = {
-            name
-            for name, value in (("capacity", capacity), ("max_length", max_length), ("min_prize", min_prize))
-            if value is not None
-        }
-        self.capacity: Fraction | None = pick(capacity, stops.capacity, exact, "capacity", zero=False)
-        self.max_length: float | None = pick(max_length, stops.max_length, real, "maximum length", zero=False)
-        self.min_prize: float | None = pick(min_prize, stops.min_prize, real, "minimum prize", zero=True)
-
-    def check_used(self, problem: Problem) -> None:
-        """Refuse a limit that the problem does not have, instead of ignoring it."""
-        unused = self.given - set(template(problem)._fields)
-        if unused:
-            words = {"max_length": "maximum length", "min_prize": "minimum prize"}
-            name = min(unused)
-            raise InputError(
-                f"{self.source}: {problem.name} has no {words.get(name, name)}; leave it out or name another problem"
-            )
+# ---------------------------------------------------------------------------------------- the fields
 
 
 def _problem(stops: Stops, name: str) -> Problem:
@@ -233,42 +193,34 @@ def _problem(stops: Stops, name: str) -> Problem:
         raise InputError(f"{stops.source}: {error}") from None
 
 
-def implied_problem(given: Set[str]) -> str | None:
-    """The problem that follows from which columns and limits there are; None where that is none, or could be two."""
-    collects = given & {"prize", "penalty", "real_prize"}
-    if "demand" in given:
-        return None if collects else "cvrp"
-    if given & {"penalty", "min_prize"}:
-        return "spctsp" if "real_prize" in given else "pctsp"
-    if "max_length" in given:
-        return "op-unif" if "prize" in given else "op-const"
-    return None if collects or "capacity" in given else "tsp"
+def _limits(stops: Stops, options: Mapping[str, Any], problem: str | None) -> dict[str, Any]:
+    """The numbers that belong to the whole file: the options, else the file's own; checked."""
+    known = names.table(problem).limits
+    limits: dict[str, Any] = dict(stops.limits)
+    for name, value in options.items():
+        if name not in known:
+            raise InputError(f"{name!r} is not an attribute of any problem; there are {', '.join(known)}")
+        limits[name] = value_of(known[name], value, stops.source, f"the {known[name].called} given")
+    for name, value in limits.items():
+        _check_sign(known[name], value, f"{stops.source}: the {known[name].called}")
+    return limits
 
 
-def _infer(stops: Stops, limits: _Limits) -> str:
-    """The problem whose fields the stops have. If two problems fit, raise instead of guessing."""
-    columns = {name for name in ("demand", "prize", "penalty", "real_prize") if getattr(stops, name) is not None}
-    values = {name for name in ("capacity", "max_length", "min_prize") if getattr(limits, name) is not None}
-    implied = implied_problem(columns | values)
-    if implied is not None:
-        return implied
-    if "demand" in columns:
-        raise InputError(f"{stops.source}: both demands and prizes or penalties; name the problem")
-    if columns:
-        raise InputError(
-            f"{stops.source}: prizes, but neither a maximum length (orienteering) "
-            "nor penalties and a minimum prize (prize collecting); add one, or name the problem"
-        )
-    raise InputError(f"{stops.source}: a capacity, but no demand; give every stop its demand")
+def _check_used(source: str, problem: Problem, options: Mapping[str, Any]) -> None:
+    """Refuse a limit that the problem does not have, instead of ignoring it."""
+    has, known = filled_by(problem), names.table().limits
+    if unused := sorted(name for name in options if name not in has):
+        called = known[unused[0]].called
+        raise InputError(f"{source}: {problem.name} has no {called}; leave it out or name another problem")
 
 
-# ---------------------------------------------------------------------------------------- the fields
-
-
-def _required(value: float | None, stops: Stops, problem: Problem, words: str, name: str) -> np.float64:
-    if value is None:
-        raise InputError(f"{stops.source}: {problem.name} needs a {words}; give {name}")
-    return np.float64(value)
+def _check_sign(one: Attribute, value: Any, what: str) -> None:
+    if isinstance(value, tuple):
+        for part in value:
+            _check_sign(one, part, what)
+    elif one.sign != "any" and (value < 0 or (value == 0 and one.sign == "positive")):
+        rule = "cannot be negative" if one.sign == "not negative" else "must be above 0"
+        raise InputError(f"{what} is {float(value):g}; it {rule}")
 
 
 def _order(stops: Stops, depot_first: bool) -> list[int]:
@@ -280,64 +232,116 @@ def _order(stops: Stops, depot_first: bool) -> list[int]:
     return order
 
 
-def _usual_prize(problem: Problem, limits: _Limits) -> float | None:
-    """Of every stop, where the file has no prizes: 1 if their number counts, 0 if none has to be collected."""
-    if problem.name == "op-const":
-        return 1.0
-    return 0.0 if "penalty" in template(problem)._fields and not limits.min_prize else None
+def _values(
+    stops: Stops, problem: Problem, limits: Mapping[str, Any], order: list[int]
+) -> tuple[dict[str, np.ndarray], int]:
+    """(the fields of the instance by name, in node order; the whole units in one unit of the user's amounts)."""
+    attributes, missing = filled_by(problem), set()
+    columns: dict[str, Any] = {}
+    of_file: dict[str, Any] = {}
+    for name, one in attributes.items():
+        value = limits.get(name) if one.of_file else stops.columns.get(name)
+        if value is None:
+            missing.add(name)
+            value = _default(stops, problem, one, order[0])
+        if value is None:
+            continue
+        if one.of_file:
+            of_file[name] = _to_decimals(one, value, f"{stops.source}: the {name}")
+            continue
+        for i, each in enumerate(_listed(value)):
+            _check_sign(one, each, f"{stops.at(i, name)}: the {name}")
+        _check_depot(stops, one, value[order[0]], order[0])
+        columns[name] = value
+        if one.whole:
+            columns[name] = [
+                _to_decimals(one, each, f"{stops.at(i, name)}: the {name}") for i, each in enumerate(value)
+            ]
+    if isinstance(problem, ChecksStops):
+        problem.check_stops(_Given(stops, stops.source, columns, of_file, frozenset(missing)))
+    columns = {
+        name: [value[i] for i in order] if attributes[name].whole else value[order] for name, value in columns.items()
+    }
+    return _whole(stops, attributes, columns | of_file)
 
 
-def _column(stops: Stops, problem: Problem, name: str, order: list[int], usual: float | None = None) -> np.ndarray:
-    """[N] in node order, checked stop by stop; where the file has none, `usual` for every stop but the depot."""
-    values: np.ndarray | None = getattr(stops, name)
-    if values is None and usual is not None:
-        values = np.full(len(order), usual)
-        values[order[0]] = 0.0
-    if values is None:
-        raise InputError(f"{stops.source}: {problem.name} needs a {name} for every stop; there is no such column")
-    _check_amounts(stops, name, values, order[0])
-    return values[order]
+def _default(stops: Stops, problem: Problem, one: Attribute, depot: int) -> Any:
+    """What an attribute is that nobody gave; InputError where it must be given, None where it may be missing."""
+    if one.default is not None:
+        value = filled(one, one.default)
+        if one.of_file:
+            return value
+        home = value if one.at_depot else filled(one, 0)
+        return column_of(one, [home if i == depot else value for i in range(len(stops.ids))])
+    if not one.required:
+        return None
+    if one.of == "stop":
+        what = f" ({one.help})" if one.revealed_on_visit and one.help else ""
+        raise InputError(
+            f"{stops.source}: {problem.name} needs a {one.name} for every stop{what}; there is no such column"
+        )
+    article = "the vehicle's" if one.of == "vehicle" else "an" if one.called[0] in "aeiou" else "a"
+    raise InputError(f"{stops.source}: {problem.name} needs {article} {one.called}; give {one.name}")
 
 
-def _check_amounts(stops: Stops, name: str, values: Any, depot: int) -> None:
-    for i, value in enumerate(values):
-        if value < 0:
-            raise InputError(f"{stops.at(i, name)}: the {name} is {float(value):g}; it cannot be negative")
-    if values[depot] != 0:
+def _listed(values: Any) -> Any:
+    """Python's own numbers, in tuples where there are several."""
+    if isinstance(values, np.ndarray):
+        return values.tolist() if values.ndim == 1 else [tuple(np.ravel(row).tolist()) for row in values]
+    return values
+
+
+def _check_depot(stops: Stops, one: Attribute, value: Any, depot: int) -> None:
+    if not one.at_depot and np.any(np.asarray(value, dtype=np.float64) != 0):
         first = "" if stops.depot is not None else ", being the first stop (mark another one as depot if it is not)"
         raise InputError(
-            f"{stops.at(depot, name)}: the depot{first} has a {name} of {float(values[depot]):g}; it must be 0"
+            f"{stops.at(depot, one.name)}: the depot{first} has a {one.name} of {float(np.max(value)):g}; it must be 0"
         )
 
 
-def _whole_demand(
-    stops: Stops, problem: Problem, capacity: Fraction | None, order: list[int]
-) -> tuple[np.ndarray, np.int64, int]:
-    """(demand [N], capacity, unit): whole numbers in exact proportion to what was written."""
-    if stops.demand is None:
-        raise InputError(f"{stops.source}: {problem.name} needs a demand for every stop; there is no such column")
-    if capacity is None:
-        raise InputError(f"{stops.source}: {problem.name} needs the vehicle's capacity; give capacity")
-    _check_amounts(stops, "demand", stops.demand, order[0])
-    demand = [_to_decimals(value, f"{stops.at(i, 'demand')}: the demand") for i, value in enumerate(stops.demand)]
-    capacity = _to_decimals(capacity, f"{stops.source}: the capacity")
-    if problem.name == "cvrp":
-        for i, value in enumerate(demand):
-            if value > capacity:
-                raise InputError(
-                    f"{stops.at(i, 'demand')}: stop {str(stops.ids[i])[:40]!r} demands {float(value):g}, "
-                    f"more than the capacity {float(capacity):g}; sdvrp may split a delivery"
-                )
-    unit = math.lcm(capacity.denominator, *(value.denominator for value in demand))
-    if max(sum(demand, Fraction(0)), capacity) * unit > LARGEST_WHOLE:
-        raise InputError(f"{stops.source}: demands too large or too fine to count exactly; use another unit")
-    whole = np.array([int(demand[i] * unit) for i in order], dtype=np.int64)
-    return whole, np.int64(capacity * unit), unit
+@dataclass
+class _Given:
+    """What `check_stops` of a problem sees (problems.base.Given)."""
+
+    stops: Stops
+    source: str
+    columns: Mapping[str, Sequence[Any]]
+    limits: Mapping[str, Any]
+    defaults: Set[str]
+
+    def at(self, stop: int, name: str | None = None) -> str:
+        return self.stops.at(stop, name)
+
+    def called(self, stop: int) -> str:
+        return self.stops.called(stop)
 
 
-def _to_decimals(value: Fraction, what: str) -> Fraction:
-    """The value to six decimals. Binary rounding (0.30000000000000004) is removed; more decimals are refused."""
-    if value.denominator == 1:  # nearly always, and fractions are slow
+def _whole(
+    stops: Stops, attributes: Mapping[str, Attribute], values: Mapping[str, Any]
+) -> tuple[dict[str, np.ndarray], int]:
+    """The values as arrays. Exact amounts become whole numbers in exact proportion: (arrays, whole units in one)."""
+    exact = {name: np.array(value, dtype=object) for name, value in values.items() if attributes[name].whole}
+    amounts = {name for name in exact if attributes[name].unit == "amount"}
+    unit = math.lcm(*(int(each.denominator) for name in amounts for each in exact[name].flat))
+    arrays = {name: np.asarray(value, dtype=np.float64) for name, value in values.items() if name not in exact}
+    for name, array in exact.items():
+        scaled_up = np.asarray(array * unit if name in amounts else array, dtype=object)
+        fraction = [each for each in scaled_up.flat if each.denominator != 1]
+        if fraction:
+            raise InputError(
+                f"{stops.source}: the {name} {float(fraction[0]):g} has a fraction; whole numbers are needed"
+            )
+        if sum(abs(each) for each in scaled_up.flat) > LARGEST_WHOLE:
+            raise InputError(f"{stops.source}: {plural(name)} too large or too fine to count exactly; use another unit")
+        arrays[name] = scaled_up.astype(np.int64)
+    return arrays, unit
+
+
+def _to_decimals(one: Attribute, value: Any, what: str) -> Any:
+    """An exact value to six decimals. Binary rounding (0.30000000000000004) is removed; more decimals are refused."""
+    if isinstance(value, tuple):
+        return tuple(_to_decimals(one, part, what) for part in value)
+    if not one.whole or value.denominator == 1:  # nearly always, and fractions are slow
         return value
     decimal = Fraction(round(value * DECIMALS), DECIMALS)
     if abs(decimal - value) * 10**9 > max(abs(value), Fraction(1)):

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from routelearn.data.names import NUMERIC, PLACES, candidate, check_names, spelled
+from routelearn.data.names import PLACES, candidate, check_names, spelled, table
 from routelearn.data.numbers import blank, shown
 from routelearn.data.records import Row, to_stops
 from routelearn.data.stops import Stops
@@ -21,28 +21,28 @@ _NUMBER = re.compile(r"\s*[+-]?[.,]?\d[\d.,]*([eE][+-]?\d+)?\s*", re.ASCII)
 _SEPARATOR = re.compile(r'"?sep=([,;\t|])"?[ \t]*', re.IGNORECASE)
 
 
-def parse(text: str, source: str, matrix: np.ndarray | None = None) -> Stops:
+def parse(text: str, source: str, matrix: np.ndarray | None = None, problem: str | None = None) -> Stops:
     """The stops of a CSV text; a missing header, ragged rows and bad cells raise InputError with the line.
 
-    With a matrix of lengths they need no places.
+    With a matrix of lengths they need no places. `problem` is the one that the user names, if any.
     """
     check_not_xml(text, source)
     first = next(line for line in text.splitlines() if line.strip())
     declared = declared_delimiter(first)
-    delimiter = declared or _delimiter(first)
+    delimiter = declared or _delimiter(first, problem)
     lines = rows_of(text, delimiter, source)
     if declared is not None:
         next(lines, None)
     header_line, header = next(lines, (1, []))  # a line of nothing but delimiters is blank
     names = [" ".join(cell.split()) for cell in header]
-    known = {candidate(name) for name in names} - {None}
+    known = {candidate(name, problem) for name in names} - {None}
     where = f"{source}, line {header_line}"
     if not header or (not known and any(_NUMBER.fullmatch(cell) for cell in header)):
         raise InputError(f"{where}: no header; the first line must name the columns, as x,y or id,lat,lon,demand")
-    check_names(names, where)
+    check_names(names, where, problem)
     seen: set[str] = set()
     for name in filter(None, names):
-        ours = spelled(name) or name
+        ours = spelled(name, problem) or name
         if ours in seen:
             raise InputError(f"{where}: two columns are named {ours[:40]!r}")
         seen.add(ours)
@@ -52,7 +52,7 @@ def parse(text: str, source: str, matrix: np.ndarray | None = None) -> Stops:
             "(addresses must be geocoded first, or their lengths given with --matrix)"
         )
     names = [name or f"column {i}" for i, name in enumerate(names, 1)]
-    numeric = [name for name in names if candidate(name) in NUMERIC]
+    numeric = [name for name in names if table(problem).numeric(candidate(name, problem))]
     rows: list[Row] = []
     for line, cells in lines:
         if len(cells) > len(names) and not any(cell.strip() for cell in cells[len(names) :]):
@@ -66,7 +66,7 @@ def parse(text: str, source: str, matrix: np.ndarray | None = None) -> Stops:
         rows.append((f"line {line}", values))
     if not rows:
         raise InputError(f"{source}: a header but no stops")
-    return to_stops(rows, source, matrix=matrix)
+    return to_stops(rows, source, matrix=matrix, named=problem)
 
 
 def check_not_xml(text: str, source: str) -> None:
@@ -84,14 +84,14 @@ def declared_delimiter(first: str) -> str | None:
     return None if match is None else match[1]
 
 
-def _delimiter(first: str) -> str:
+def _delimiter(first: str, problem: str | None) -> str:
     """The one that gives the header the most known names, else the most columns; blanks for known names only."""
     words = first.split()
-    if len(words) > 1 and all(map(candidate, words)):
+    if len(words) > 1 and all(candidate(word, problem) for word in words):
         return "\t" if "\t" in first else " "
     return max(
         DELIMITERS,
-        key=lambda d: (sum(candidate(cell.strip('"')) is not None for cell in first.split(d)), first.count(d)),
+        key=lambda d: (sum(candidate(cell.strip('"'), problem) is not None for cell in first.split(d)), first.count(d)),
     )
 
 

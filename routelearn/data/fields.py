@@ -30,6 +30,10 @@ def template(problem: Problem) -> Any:
 def attributes_of(problem: Problem) -> tuple[Attribute, ...]:
     """What the problem declares; a field that it does not declare is taken to be what its name says elsewhere."""
     shown, found = template(problem), declared(problem) or ()
+    if stray := next((one.name for one in found if one.name not in shown._fields), None):
+        raise InputError(
+            f"{problem.name}: the attribute {stray} is not a field of its instances; they have {shown._fields}"
+        )
     named = {one.name for one in found}
     others = [name for name in shown._fields if name not in named and name not in RESERVED]
     return (*found, *(_presumed(name, getattr(shown, name), shown.xy.shape[1]) for name in others))
@@ -43,6 +47,12 @@ def _presumed(name: str, like: Any, nodes: int) -> Attribute:
     of: Of = "leg" if like.shape[1:3] == (nodes, nodes) else "stop" if like.shape[1:2] == (nodes,) else "instance"
     shape = tuple(like.shape[{"leg": 3, "stop": 2, "instance": 1}[of] :])
     return known._replace(of=of, shape=shape, whole=not like.is_floating_point(), required=True)
+
+
+def unfilled(problem: Problem) -> list[str]:
+    """Fields of the problem's instances that stops cannot fill: those of legs, and unknown ones without declaration."""
+    named = {one.name for one in (*(declared(problem) or ()), *OWN) if one.of != "leg"}
+    return [name for name in needed(problem) if name not in named and name not in RESERVED]
 
 
 def needed(problem: Problem) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from routelearn.data.names import LIMITS, PLACES, spelled
+from routelearn.data.names import PLACES, spelled, table
 from routelearn.data.numbers import shown
 from routelearn.data.records import Row
 from routelearn.data.rules import refusal, unsupported
@@ -13,13 +13,13 @@ from routelearn.errors import InputError
 KEYS = ("type", "features", "name", "bbox", "crs", "id")  # of a collection; others are noted
 
 
-def rows_of(data: dict[str, Any], source: str) -> list[Row]:
+def rows_of(data: dict[str, Any], source: str, problem: str | None = None) -> list[Row]:
     """The stops of a decoded FeatureCollection; positions are longitude, latitude."""
     features = data.get("features")
     if data.get("type") != "FeatureCollection" or not isinstance(features, list):
         raise InputError(f"{source}: GeoJSON of stops is a FeatureCollection with a list of features")
     for key in data:
-        if key not in LIMITS and (wrong := unsupported(key)) is not None:
+        if key not in table(problem).limits and (wrong := unsupported(key, problem)) is not None:
             raise refusal(source, key, wrong)
     if isinstance(data.get("depot"), list | dict):
         raise InputError(f"{source}: 'depot' beside the features is the id or name of one; give its place as a feature")
@@ -42,7 +42,7 @@ def rows_of(data: dict[str, Any], source: str) -> list[Row]:
             values["id"] = feature["id"]
         for key in properties:
             if key not in spellings:
-                spellings[key] = spelled(key)
+                spellings[key] = spelled(key, problem)
         decided = {*PLACES, *values}
         own = {key: value for key, value in properties.items() if spellings[key] not in decided}
         rows.append((where, own | values))

@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 
 from routelearn.data import geojson
-from routelearn.data.names import limit
+from routelearn.data.names import limit, table
 from routelearn.data.numbers import real, shown
-from routelearn.data.records import Row, file_values, to_stops
+from routelearn.data.records import Row, limits_of, problem_of, to_stops
 from routelearn.data.stops import Stops, checked_matrix, from_matrix
 from routelearn.errors import InputError
-
-KEYS = ("stops", "depot", "matrix", "capacity", "max_length", "min_prize", "problem", "name")
 
 
 def decode(text: str, source: str) -> Any:
@@ -41,27 +39,38 @@ def decode(text: str, source: str) -> Any:
         raise InputError(f"{source}: a number is too long") from None
 
 
-def parse(text: str, source: str, matrix: np.ndarray | None = None) -> Stops:
-    """The stops of a JSON text in any of the documented shapes; `matrix` replaces the file's own lengths."""
+def keys_of(problem: str | None) -> tuple[str, ...]:
+    """What may stand beside the stops."""
+    return ("stops", "depot", "matrix", *table(problem).limits, "problem", "name")
+
+
+def parse(text: str, source: str, matrix: np.ndarray | None = None, problem: str | None = None) -> Stops:
+    """The stops of a JSON text in any of the documented shapes; `matrix` replaces the file's own lengths.
+
+    `problem` is the one that the user names, if any.
+    """
     data = decode(text, source)
     if isinstance(data, list):
         data = {"stops": data}
     if not isinstance(data, dict):
         raise InputError(f"{source}: holds {shown(data)}; an object with 'stops', or a list of stops, is needed")
+    said = problem_of(data, source)
+    decisive = problem or said
     keys: dict[str, Any] = {}
     for key, value in data.items():
-        if keys.setdefault(limit(key), value) != value:
-            raise InputError(f"{source}: {shown(limit(key))} is given twice, under two spellings; keep one")
+        if keys.setdefault(limit(key, decisive), value) != value:
+            raise InputError(f"{source}: {shown(limit(key, decisive))} is given twice, under two spellings; keep one")
     data = keys
     geographic = data.get("type") in ("FeatureCollection", "Feature")
-    unknown = [key for key in data if key not in KEYS]
+    known = keys_of(decisive)
+    unknown = [key for key in data if key not in known]
     if unknown and not geographic:
-        raise InputError(f"{source}: {unknown[0][:40]!r} is not known; the keys are {', '.join(KEYS)}")
+        raise InputError(f"{source}: {unknown[0][:40]!r} is not known; the keys are {', '.join(known)}")
     if matrix is None and data.get("matrix") is not None:
         matrix = matrix_of(data["matrix"], source)
-    whole_file = file_values(data, source)
+    limits = limits_of(data, source, decisive)
     if geographic:
-        rows = geojson.rows_of(data, source)
+        rows = geojson.rows_of(data, source, decisive)
     elif data.get("stops") is not None:
         rows = _rows(data["stops"], source)
     elif matrix is not None:
@@ -69,7 +78,9 @@ def parse(text: str, source: str, matrix: np.ndarray | None = None) -> Stops:
     else:
         raise InputError(f"{source}: neither 'stops' nor 'matrix'")
     others = [key for key in unknown if key not in geojson.KEYS and data[key] not in (None, "", [], {})]
-    return to_stops(rows, source, depot=data.get("depot"), matrix=matrix, unused=others, **whole_file)
+    return to_stops(
+        rows, source, depot=data.get("depot"), matrix=matrix, limits=limits, problem=said, named=problem, unused=others
+    )  # fmt: skip
 
 
 def matrix_of(rows: Any, source: str) -> np.ndarray:

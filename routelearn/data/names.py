@@ -11,16 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import is_
 from typing import Any, NamedTuple
 
+from routelearn.data.fields import attributes_of
 from routelearn.data.numbers import shown
 from routelearn.errors import InputError
 from routelearn.problems import PROBLEMS
-from routelearn.problems.attributes import OWN, Attribute, declared, folded
+from routelearn.problems.attributes import Attribute, declared, folded
 
 PLACES = ("x", "y", "lat", "lon")
-COLUMNS = tuple(one.name for one in OWN if one.of == "stop")  # that a stop may have beside its place
-LIMITS = tuple(one.name for one in OWN if one.of in ("vehicle", "instance"))  # of the whole file
-NAMES = ("id", *PLACES, *COLUMNS, "depot")
-NUMERIC = frozenset((*PLACES, *COLUMNS))
 # Other spellings of the same word; the last ones are those of public transport.
 SPELLINGS = {"latitude": "lat", "longitude": "lon", "lng": "lon", "long": "lon"}
 SPELLINGS |= {"stop_id": "id", "stop_name": "name", "stop_lat": "lat", "stop_lon": "lon"}
@@ -41,58 +38,119 @@ UNMARKED = {"", "0", "false", "no", "n", "nein", "falsch", "non", "faux", "falso
 TYPOS = 200  # unknown names that are compared with the known ones, which takes long
 LISTED = 12  # names in one note
 _ZERO = re.compile(r"(0+([.,]0*)?|false|no|n|nein|non|\[\]|\{\})", re.ASCII)
+# The two columns of a stretch, such as a window; numbers from 1 do for any shape.
+ENDS = (
+    *(("start", "end"), ("from", "to"), ("open", "close"), ("begin", "end"), ("min", "max"), ("earliest", "latest")),
+    *(("von", "bis"), ("beginn", "ende"), ("debut", "fin"), ("de", "a"), ("inicio", "fin"), ("desde", "hasta")),
+)
 
 
 class Table(NamedTuple):
     """Folded names, and what this program calls them."""
 
+    columns: Mapping[str, Attribute]  # that a stop may have beside its place, by name
+    limits: Mapping[str, Attribute]  # that hold for the whole file, by name
     spellings: Mapping[str, str]
     words: Mapping[str, str]
-    limits: Mapping[str, str]
+    keys: Mapping[str, str]  # of the limits
+    parts: Mapping[str, str]  # a column that is one number of several -> the attribute
     amounts: re.Pattern[str]
+    disputed: Mapping[str, str]  # attributes that two problems declare differently, and which ones do
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What a table of stops may have as its columns."""
+        return ("id", *PLACES, *self.columns, "depot")
+
+    def numeric(self, ours: str | None) -> bool:
+        return ours in PLACES or ours in self.columns or ours in self.parts
+
+    def undisputed(self, ours: str, source: str) -> None:
+        """Refuse a name with values that means two things."""
+        if (both := self.disputed.get(self.parts.get(ours, ours))) is not None:
+            raise InputError(f"{source}: {ours} is not the same thing for {both}; name the problem")
 
 
-_made: list[tuple[list[Any], Table]] = []  # the last table, and the problems it was made for
+_made: list[tuple[list[Any], dict[str | None, Table]]] = []  # the last tables, and the problems they were made for
 
 
-def table() -> Table:
-    """The names of all problems that are registered now."""
+def table(problem: str | None = None) -> Table:
+    """The names of all problems that are registered now; those of the named one come first."""
     problems = list(PROBLEMS.values())
     if not _made or not (len(_made[0][0]) == len(problems) and all(map(is_, _made[0][0], problems))):
-        _made[:] = [(problems, _table(problems))]
-    return _made[0][1]
+        _made[:] = [(problems, {})]
+    tables = _made[0][1]
+    problem = problem if problem in PROBLEMS else None
+    if problem not in tables:
+        tables[problem] = _table(problems, problem)
+    return tables[problem]
 
 
-def _table(problems: list[Any]) -> Table:
-    spellings = {folded(name): name for name in (*NAMES, "name")}
-    spellings |= {folded(name): ours for name, ours in SPELLINGS.items()}
+def _table(problems: list[Any], named: str | None) -> Table:
+    known: dict[str, tuple[Attribute, str]] = {}
+    disputed: dict[str, str] = {}
     words = {folded(name): ours for ours, names in WORDS.items() for name in names}
-    limits = {folded(name): name for name in LIMITS}
-    known: list[Attribute] = [*OWN, *(one for problem in problems for one in declared(problem) or ())]
-    for one in known:  # the own problems' first: a plugin's words do not take another's place
-        if one.name in COLUMNS or one.name in LIMITS:
-            for name in one.also:
-                (words if one.name in COLUMNS else limits).setdefault(folded(name), one.name)
-    amounts = "|".join(sorted(name for name, ours in words.items() if ours == "demand"))
+    spellings = {folded(name): name for name in ("id", *PLACES, "depot", "name")}
+    spellings |= {folded(name): ours for name, ours in SPELLINGS.items()}
+    keys: dict[str, str] = {}
+    parts: dict[str, str] = {}
+    for problem in sorted(problems, key=lambda one: one.name != named):  # else as registered: the own problems first
+        attributes = declared(problem) if problem.name != named else attributes_of(problem)
+        for one in (one for one in attributes or () if one.of != "leg"):
+            first, owner = known.setdefault(one.name, (one, problem.name))
+            if not first.reads_like(one):
+                if named is None:
+                    disputed.setdefault(one.name, f"{owner} and {problem.name}")
+                continue
+            for name in (one.name, *one.also):  # what is taken stays: a plugin's words do not take another's place
+                if one.of_file:
+                    keys.setdefault(folded(name), one.name)
+                    continue
+                meanings = spellings if name == one.name else words
+                meanings.setdefault(folded(name), one.name)
+                for i, ends in enumerate(_ends(one)):
+                    parts[f"{one.name}_{i + 1}"] = one.name
+                    for end in ends:
+                        meanings.setdefault(folded(name) + end, f"{one.name}_{i + 1}")
+    columns = {name: one for name, (one, _) in known.items() if not one.of_file}
+    amounts = "|".join(
+        sorted(name for name, ours in words.items() if ours in columns and columns[ours].unit == "amount")
+    )
     pattern = rf"(?:total|order|gesamt)?({amounts})s?(?:(?:in)?(?:kg|t|tons?|lbs?|g|m3|l|stk|pcs))?"
-    return Table(spellings, words, limits, re.compile(pattern))
+    limits = {name: one for name, (one, _) in known.items() if one.of_file}
+    return Table(columns, limits, spellings, words, keys, parts, re.compile(pattern), disputed)
 
 
-def spelled(name: str) -> str | None:
+def _ends(one: Attribute) -> list[tuple[str, ...]]:
+    """What the names of the columns end in, of each number of an attribute that has several."""
+    if len(one.shape) != 1:
+        return []
+    named = zip(*ENDS, strict=True) if one.shape == (2,) else ((),) * one.shape[0]
+    return [(str(i), *ends) for i, ends in enumerate(named, 1)]
+
+
+def spelled(name: str, problem: str | None = None) -> str | None:
     """What this program calls a column that is named by the word itself, in any case and spelling."""
-    return table().spellings.get(folded(name))
+    return table(problem).spellings.get(folded(name))
 
 
-def candidate(name: str) -> str | None:
+def candidate(name: str, problem: str | None = None) -> str | None:
     """What a column of this name may be: `understand` decides."""
-    names, plain = table(), folded(name)
-    found = names.spellings.get(plain) or names.words.get(plain) or BESIDE.get(plain)
-    return found or ("demand" if names.amounts.fullmatch(plain) else None)
+    names, plain = table(problem), folded(name)
+    return names.spellings.get(plain) or _word(names, plain) or BESIDE.get(plain)
 
 
-def limit(key: str) -> str:
+def _word(names: Table, plain: str) -> str | None:
+    """What another word stands for, alone or with a unit behind it."""
+    if (ours := names.words.get(plain)) is not None:
+        return ours
+    match = names.amounts.fullmatch(plain)
+    return None if match is None else names.words[match[1]]
+
+
+def limit(key: str, problem: str | None = None) -> str:
     """A key beside the stops by its canonical name, if it is one of the limits; any other as it is."""
-    return table().limits.get(folded(key), key)
+    return table(problem).keys.get(folded(key), key)
 
 
 def zero(value: Any) -> bool:
@@ -100,9 +158,9 @@ def zero(value: Any) -> bool:
     return _ZERO.fullmatch(str(value).strip().lower()) is not None
 
 
-def understand(columns: Mapping[str, Sequence[Any]], source: str) -> dict[str, str]:
+def understand(columns: Mapping[str, Sequence[Any]], source: str, problem: str | None = None) -> dict[str, str]:
     """Which columns are used, and as what. `columns` holds the values that are not blank, by the user's names."""
-    names = table()
+    names = table(problem)
     claims = {name: ours for name in columns if (ours := names.spellings.get(folded(name)))}
     taken = {ours for name, ours in claims.items() if columns[name]}
     words: dict[str, list[str]] = {}
@@ -110,31 +168,33 @@ def understand(columns: Mapping[str, Sequence[Any]], source: str) -> dict[str, s
     pair = {BESIDE[word] for word in plain.values() if word in BESIDE}
     degrees = pair == {"lat", "lon"} and NOT_BESIDE.isdisjoint((*plain.values(), *taken))
     for name, word in plain.items():
-        ours = names.words.get(word) or (BESIDE.get(word) if degrees else None)
-        ours = ours or ("demand" if names.amounts.fullmatch(word) else None)
-        if ours is not None and ours not in taken and _fits(ours, columns[name]):
+        ours = _word(names, word) or (BESIDE.get(word) if degrees else None)
+        if ours is not None and ours not in taken and _fits(names, ours, columns[name]):
             words.setdefault(ours, []).append(name)
     for ours, found in words.items():
-        if len(found) > 1 and ours in NUMERIC:
+        if len(found) > 1 and names.numeric(ours):
             both = " and ".join(shown(name) for name in found[:2])
             raise InputError(f"{source}: {both} could both be the {ours}; name the one that counts {ours!r}")
         claims = {name: claimed for name, claimed in claims.items() if claimed != ours} | {found[0]: ours}
+    for name, ours in claims.items():
+        if columns[name]:
+            names.undisputed(ours, source)
     return claims
 
 
-def _fits(ours: str, values: Sequence[Any]) -> bool:
+def _fits(names: Table, ours: str, values: Sequence[Any]) -> bool:
     """Whether a column has values that another word may stand for."""
     if ours == "depot":  # a column that names the warehouse of each stop marks none
         return bool(values) and all(str(value).strip().lower() in MARKED | UNMARKED for value in values)
-    return not all(map(zero, values)) if ours in COLUMNS else bool(values)
+    return not all(map(zero, values)) if ours in names.columns else bool(values)
 
 
-def check_names(names: Iterable[str], where: str) -> None:
+def check_names(names: Iterable[str], where: str, problem: str | None = None) -> None:
     """Refuse a name that looks like a typing error of a known one; the rest are rules (data/rules.py) or notes."""
-    unknown = [name for name in names if candidate(name) is None]
+    unknown = [name for name in names if candidate(name, problem) is None]
     for name in unknown[:TYPOS]:
         plain = name.strip().lower().replace(" ", "_")
-        if close := difflib.get_close_matches(plain, NAMES, 1, 0.82):
+        if close := difflib.get_close_matches(plain, table(problem).names, 1, 0.82):
             raise InputError(f"{where}: {name[:40]!r} is not known; did you mean {close[0]!r}? Otherwise rename it")
 
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from routelearn.errors import InputError
+from routelearn.problems.attributes import Attribute
 
 LARGEST = 1e15  # sums and squares of such numbers stay exact enough in double precision
 SMALLEST = 1e-30  # below it a number is 0
 _DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _LONGEST = 80  # characters
+_TIME_OF_DAY = re.compile(r"([01]?\d|2[0-4]):([0-5]\d)", re.ASCII)
+_BETWEEN = re.compile(r"\s*[;/|\u2013]\s*|(?<=[\d.])\s*-\s*|\s+(?:to|bis|a|à)\s+|\s+")
 
 
 def blank(raw: Any) -> bool:
@@ -90,3 +94,32 @@ def exact(raw: Any, where: str, what: str) -> Fraction:
     if value == 0.0:
         return Fraction(0)
     return Fraction(raw if isinstance(raw, int | Fraction) else str(raw).strip())
+
+
+def value_of(one: Attribute, raw: Any, where: str, what: str) -> Any:
+    """What was written for an attribute: a float, exactly that decimal where whole numbers are counted, or a tuple.
+
+    Several numbers are a list, or text with something between them (8-10). A time of day is in minutes (08:30: 510).
+    """
+    if one.shape:
+        parts = _BETWEEN.split(raw.strip()) if isinstance(raw, str) else raw
+        parts = from_torch(parts).tolist() if hasattr(parts, "shape") and parts.shape else parts
+        if not isinstance(parts, list | tuple) or len(parts) != one.shape[0]:
+            raise InputError(f"{where}: {what} is {shown(raw)}; {one.shape[0]} numbers are needed")
+        inner = one._replace(shape=one.shape[1:])
+        return tuple(value_of(inner, part, where, what) for part in parts)
+    if one.unit == "time" and isinstance(raw, str) and (match := _TIME_OF_DAY.fullmatch(raw.strip())):
+        raw = 60 * int(match[1]) + int(match[2])
+    return exact(raw, where, what) if one.whole else real(raw, where, what)
+
+
+def filled(one: Attribute, value: float) -> Any:
+    """One number for all that an attribute holds."""
+    if one.shape:
+        return (filled(one._replace(shape=one.shape[1:]), value),) * one.shape[0]
+    return Fraction(str(value)) if one.whole else float(value)
+
+
+def column_of(one: Attribute, values: Sequence[Any]) -> Any:
+    """The values of an attribute for all stops: a tuple where they are exact, otherwise an array of doubles."""
+    return tuple(values) if one.whole else np.array(values, dtype=np.float64)

@@ -7,10 +7,12 @@ import re
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from routelearn.data import csv_file, cvrplib, json_file, npz, tsplib
+from routelearn.data.fields import attributes_of
 from routelearn.data.files import STDIN, TEXT_LIMIT, check_not_workbook, decode, decode_table, display, read_bytes
 from routelearn.data.matrix_file import read_matrix
 from routelearn.data.stops import Stops, from_matrix
@@ -41,11 +43,13 @@ def read_stops(
     matrix: str | Path | None = None,
     rounded: bool = True,
     limit: int = TEXT_LIMIT,
+    problem: str | None = None,
 ) -> list[Stops]:
     """The stops of a file, of standard input (`-`), or of every file in a folder or glob.
 
     `matrix` is a file of lengths that replaces those of the coordinates; with no path it is all there is.
-    `rounded=False` takes EUC_2D of a library file without its rounding. `limit` is in bytes.
+    `rounded=False` takes EUC_2D of a library file without its rounding. `limit` is in bytes. `problem`, if it is named,
+    decides what columns mean.
     """
     lengths = None if matrix is None else read_matrix(matrix)
     if path is None:
@@ -57,9 +61,9 @@ def read_stops(
     found = _one_of(str(path), limit)
     files = [] if found else _files(path)
     if lengths is None:
-        return found or [stops for file in files for stops in _read(file, rounded, limit)]
+        return found or [stops for file in files for stops in _read(file, rounded, limit, problem)]
     if len(files) == 1:
-        found = _read(files[0], rounded, limit, lengths.values)
+        found = _read(files[0], rounded, limit, problem, lengths.values)
     if len(found) != 1:
         count = len(found) or len(files)
         raise InputError(f"{display(path)}: {count} sets of stops, but one matrix; give one file of stops")
@@ -103,12 +107,18 @@ def _files(path: str | Path) -> list[str]:
     return [text]
 
 
-def _read(path: str, rounded: bool, limit: int, lengths: np.ndarray | None = None) -> list[Stops]:
+def _read(path: str, rounded: bool, limit: int, problem: str | None, lengths: np.ndarray | None = None) -> list[Stops]:
     """The stops of one file; where lengths are given they need no places."""
-    suffix = Path(path).suffix.lower()
-    if suffix == ".pkl":
+    if Path(path).suffix.lower() == ".pkl":
         raise InputError(f"{path}: a .pkl holds a set of instances for evaluation, not stops")
-    data, source = read_bytes(path, limit), display(path)
+    return parse(read_bytes(path, limit), display(path), rounded, problem, lengths)
+
+
+def parse(
+    data: bytes, source: str, rounded: bool = True, problem: str | None = None, lengths: np.ndarray | None = None
+) -> list[Stops]:
+    """The stops in the bytes of a file that messages call `source`."""
+    suffix = Path(source).suffix.lower()
     check_not_workbook(data, source)
     if suffix in XML:
         raise csv_file.not_xml(source)
@@ -120,12 +130,12 @@ def _read(path: str, rounded: bool, limit: int, lengths: np.ndarray | None = Non
     if notes and kind != "csv":
         decode(data, source)  # raises: only tables come from spreadsheets
     if kind == "json":
-        return [json_file.parse(text, source, lengths)]
+        return [json_file.parse(text, source, lengths, problem)]
     if kind == "tsplib":
-        return [tsplib.parse(text, source, rounded)]
+        return [tsplib.parse(text, source, rounded, problem)]
     if kind == "cvrplib":
-        return [cvrplib.parse(text, source, rounded)]
-    return [replace(csv_file.parse(text, source, lengths), notes=notes)]
+        return [cvrplib.parse(text, source, rounded, problem)]
+    return [replace(csv_file.parse(text, source, lengths, problem), notes=notes)]
 
 
 def sniff(text: str) -> str:
@@ -143,34 +153,31 @@ def from_npz(data: bytes, source: str) -> list[Stops]:
     return [_instance_stops(name, take(batch, row), f"{source}[{row}]") for row in range(batch.xy.shape[0])]
 
 
-def _instance_stops(name: str, x: object, source: str) -> Stops:
+def _instance_stops(name: str, x: Any, source: str) -> Stops:
     """x: one instance without its batch axis."""
-    count = x.xy.shape[0]  # type: ignore[attr-defined]
-
-    def column(field: str) -> np.ndarray | None:
-        value = getattr(x, field, None)
-        return None if value is None else value.double().numpy()
-
-    def number(field: str) -> float | None:
-        value = getattr(x, field, None)
-        return None if value is None else float(value)
-
-    demand, capacity = getattr(x, "demand", None), getattr(x, "capacity", None)
-    first = 0 if get(name).has_depot else 1
+    problem, count = get(name), x.xy.shape[0]
+    first = 0 if problem.has_depot else 1
+    columns: dict[str, Any] = {}
+    limits: dict[str, Any] = {}
+    for one in attributes_of(problem):
+        field = getattr(x, one.name)
+        if field is None or one.of == "leg":
+            continue
+        exactly = one.whole and not one.shape
+        values = field.tolist() if exactly else field.double().numpy()
+        if one.of_file:
+            limits[one.name] = Fraction(values) if exactly else float(values) if not one.shape else tuple(values)
+        else:
+            columns[one.name] = tuple(map(Fraction, values)) if exactly else values
     return Stops(
         source,
         tuple(range(first, count + first)),
         tuple(f"node {i}" for i in range(first, count + first)),
-        xy=column("xy"),
-        matrix=column("distances"),
-        demand=None if demand is None else tuple(Fraction(int(value)) for value in demand),
-        prize=column("prize"),
-        penalty=column("penalty"),
-        real_prize=column("real_prize"),
-        capacity=None if capacity is None else Fraction(int(capacity)),
-        max_length=number("max_length"),
-        min_prize=number("min_prize"),
-        depot=0 if get(name).has_depot else None,
+        xy=x.xy.double().numpy(),
+        matrix=None if x.distances is None else x.distances.double().numpy(),
+        columns=columns,
+        limits=limits,
+        depot=0 if problem.has_depot else None,
         problem=name,
-        metric="euclidean" if column("distances") is None else "matrix",
+        metric="euclidean" if x.distances is None else "matrix",
     )

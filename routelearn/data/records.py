@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from fractions import Fraction
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from routelearn.data.names import MARKED, TYPOS, UNMARKED, candidate, check_names, spelled, understand
-from routelearn.data.numbers import blank, exact, real, shown
+from routelearn.data.names import MARKED, PLACES, TYPOS, UNMARKED, candidate, check_names, spelled, table, understand
+from routelearn.data.numbers import blank, column_of, filled, shown, value_of
 from routelearn.data.rules import check_rules
 from routelearn.data.stops import Stops
 from routelearn.errors import InputError
+from routelearn.problems import PROBLEMS
+from routelearn.problems.attributes import Attribute
 
 Row = tuple[str, Mapping[str, Any]]  # where it stands ("line 7"), and its values by the user's names
 
 
-def file_values(data: dict[str, Any], source: str) -> dict[str, Any]:
-    """capacity, max_length, min_prize and problem of the whole file."""
-    problem = data.get("problem")
+def problem_of(data: Any, source: str) -> str | None:
+    """The problem that a file says it is."""
+    problem = data.get("problem") if isinstance(data, dict) else None
     if problem is not None and not isinstance(problem, str):
-        raise InputError(f"{source}: 'problem' is {shown(problem)}; give the id of a problem, such as \"cvrp\"")
-    values: dict[str, Any] = {"problem": problem}
-    for key, parse_value in (("capacity", exact), ("max_length", real), ("min_prize", real)):
-        values[key] = None if data.get(key) is None else parse_value(data[key], source, key)
-    return values
+        raise InputError(f"{source}: 'problem' is {shown(problem)}; give the id of a problem: {', '.join(PROBLEMS)}")
+    return problem
+
+
+def limits_of(data: Mapping[str, Any], source: str, problem: str | None) -> dict[str, Any]:
+    """The attributes of the whole file, such as a capacity."""
+    names = table(problem)
+    given = {name: one for name, one in names.limits.items() if data.get(name) is not None}
+    for name in given:
+        names.undisputed(name, source)
+    return {name: value_of(one, data[name], source, name) for name, one in given.items()}
 
 
 def to_stops(
@@ -35,22 +42,24 @@ def to_stops(
     *,
     depot: Any = None,
     matrix: np.ndarray | None = None,
-    capacity: Fraction | None = None,
-    max_length: float | None = None,
-    min_prize: float | None = None,
+    limits: Mapping[str, Any] | None = None,
     problem: str | None = None,
+    named: str | None = None,
     unused: Sequence[str] = (),
 ) -> Stops:
     """Stops from rows; values of the whole file come beside them. Raises InputError with the row.
 
-    `depot` is a place of its own, or the id or name of a stop. With a matrix the rows need no places. `unused` are keys
-    of the file that nobody claimed.
+    `depot` is a place of its own, or the id or name of a stop. With a matrix the rows need no places. `problem` is what
+    the file says, `named` what the user does. `unused` are keys of the file that nobody claimed.
     """
+    names = table(named or problem)
     if not rows:
         raise InputError(f"{source}: no stops")
     if isinstance(depot, list) and len(depot) == 2:
         depot = {"x": depot[0], "y": depot[1]}
-    rows, said, others = _understood([("depot", depot), *rows] if isinstance(depot, dict) else rows, source)
+    rows, said, others = _understood(
+        [("depot", depot), *rows] if isinstance(depot, dict) else rows, source, named or problem
+    )
     rows, ids = _with_depot(rows, depot, source)
     where = tuple(place for place, _ in rows)
     present = {name for _, row in rows for name, value in row.items() if not blank(value)}
@@ -60,22 +69,32 @@ def to_stops(
             present |= pair & keys  # a column left empty beside its partner lacks its first value
     marked = _depot(rows, source)
 
-    def column(name: str, parse: Callable[[Any, str, str], Any]) -> list[Any] | None:
+    def column(name: str, one: Attribute) -> Any:
+        """The values of an attribute, in one column or in one for each of its numbers."""
         if name not in present:
-            return None
+            parts = [f"{name}_{i + 1}" for i in range(one.shape[0])] if one.shape else []
+            if present.isdisjoint(parts):
+                return None
+            if missing := [part for part in parts if part not in present]:
+                there = next(part for part in parts if part in present)
+                raise InputError(f"{source}: a column {said.get(there, there)} but no {missing[0]}")
+            inner = one._replace(shape=one.shape[1:])
+            return column_of(one, list(zip(*(column(part, inner) for part in parts), strict=True)))
         values = []
         for i, (place, row) in enumerate(rows):
-            raw = row.get(name)
+            raw, depot_row = row.get(name), i == (marked or 0)
             if blank(raw):
-                if name in ("x", "y", "lat", "lon") or i != (marked or 0):
+                if name in PLACES or (one.default is None and not depot_row):
                     raise InputError(f"{source}, {place}: no {said.get(name, name)}")
-                raw = 0  # a depot needs no demand, prize or penalty
-            values.append(parse(raw, f"{source}, {place}", said.get(name, name)))
-        return values
+                # A depot needs no demand, prize or penalty.
+                raw = 0 if one.default is None or (depot_row and not one.at_depot) else one.default
+                values.append(filled(one, raw))
+            else:
+                values.append(value_of(one, raw, f"{source}, {place}", said.get(name, name)))
+        return column_of(one, values)
 
     def reals(name: str) -> np.ndarray | None:
-        values = column(name, real)
-        return None if values is None else np.array(values, dtype=np.float64)
+        return column(name, Attribute(name, "stop"))
 
     xy, latlon = (
         _pair(reals("x"), reals("y"), said.get("x", "x"), said.get("y", "y"), source),
@@ -89,7 +108,7 @@ def to_stops(
         )
     if latlon is not None:
         check_degrees(latlon, where, source)
-    demand = column("demand", exact)
+    columns = {name: column(name, one) for name, one in names.columns.items()}
     metric = "matrix" if matrix is not None else "euclidean" if latlon is None else "great-circle"
     return Stops(
         source,
@@ -98,13 +117,8 @@ def to_stops(
         xy=xy,
         latlon=latlon,
         matrix=matrix,
-        demand=None if demand is None else tuple(demand),
-        prize=reals("prize"),
-        penalty=reals("penalty"),
-        real_prize=reals("real_prize"),
-        capacity=capacity,
-        max_length=max_length,
-        min_prize=min_prize,
+        columns={name: values for name, values in columns.items() if values is not None},
+        limits=limits or {},
         depot=marked,
         problem=problem,
         metric=metric,
@@ -113,7 +127,7 @@ def to_stops(
     )
 
 
-def _understood(rows: Sequence[Row], source: str) -> tuple[list[Row], dict[str, str], list[str]]:
+def _understood(rows: Sequence[Row], source: str, problem: str | None) -> tuple[list[Row], dict[str, str], list[str]]:
     """(rows by canonical name, the user's words for some of these, the names with values that nobody claimed)."""
     columns: dict[str, list[Any]] = {}
     first: dict[str, str] = {}  # where a name comes up
@@ -123,11 +137,11 @@ def _understood(rows: Sequence[Row], source: str) -> tuple[list[Row], dict[str, 
                 columns[name], first[name] = [], place
             if not blank(value):
                 columns[name].append(value)
-    claims = understand(columns, source)
-    for name in islice((name for name in columns if candidate(name) is None), TYPOS):
-        check_names([name], f"{source}, {first[name]}")
+    claims = understand(columns, source, problem)
+    for name in islice((name for name in columns if candidate(name, problem) is None), TYPOS):
+        check_names([name], f"{source}, {first[name]}", problem)
     others = [name for name, values in columns.items() if name not in claims and values]
-    check_rules(rows, columns, others, source)
+    check_rules(rows, columns, others, source, problem)
     known: list[Row] = []
     for place, row in rows:
         values: dict[str, Any] = {}
@@ -136,7 +150,7 @@ def _understood(rows: Sequence[Row], source: str) -> tuple[list[Row], dict[str, 
             if ours is not None and values.setdefault(ours, value) != value:
                 raise InputError(f"{source}, {place}: {shown(ours)} is given twice, under two spellings; keep one")
         known.append((place, values))
-    said = {ours: name for name, ours in claims.items() if spelled(name) is None}
+    said = {ours: name for name, ours in claims.items() if spelled(name, problem) is None}
     return known, said, others
 
 

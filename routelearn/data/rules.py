@@ -14,7 +14,6 @@ from routelearn.problems.attributes import folded
 WINDOW = "states a time window, and time windows are not supported"
 SERVICE = "states a service time, and service times are not supported"
 SHIFT = "states a shift, and working hours are not supported"
-WHOLE = "holds for all stops at once; give it as an option (--capacity, --max-length, --min-prize) or beside the stops"
 VEHICLES = "is not supported: all vehicles are alike, and there are as many as it takes"
 SKILLS = "is not supported: every vehicle serves every stop"
 PICKUPS = "is not supported: stops are delivered to"
@@ -44,7 +43,6 @@ RULES = (
         SERVICE,
     ),
     (r"(schicht|arbeitszeit)(en)?(von|bis|start|ende|beginn)?|shifts?(start|end|from|to)?|turnos?(inicio|fin)?", SHIFT),
-    (r"((vehicle|truck|max|maximum)?capacity|capacities|maxlength|minprize)", WHOLE),
     (
         r"(max|num|no|n|number|numberof)?(vehicle|truck|van)s?(id|type|count|number|no|name)?s?"
         r"|(anzahl)?(fahrzeug|lkw)e?(typ|nr|nummer|id|art|klasse|zahl)?"
@@ -72,12 +70,18 @@ _CLOCK = re.compile(
 LOOKED_AT = 100  # values of a column that tell whether it holds clock times
 
 
-def unsupported(name: str) -> str | None:
+def unsupported(name: str, problem: str | None = None) -> str | None:
     """What is wrong with a column or key of this name; None for one that is a note."""
-    plain = folded(name)
-    if plain in table().limits:
-        return WHOLE
-    return next((wrong for pattern, wrong in _RULES if pattern.fullmatch(plain)), None)
+    plain, names = folded(name), table(problem)
+    if plain in names.keys:
+        options = ", ".join(f"--{limit.replace('_', '-')}" for limit in names.limits)
+        return f"holds for all stops at once; give it as an option ({options}) or beside the stops"
+    return stated(name)
+
+
+def stated(name: str) -> str | None:
+    """As `unsupported`, of a name that is no attribute of the whole file."""
+    return next((wrong for pattern, wrong in _RULES if pattern.fullmatch(folded(name))), None)
 
 
 def clock(value: Any) -> bool:
@@ -92,6 +96,7 @@ def check_rules(
     columns: Mapping[str, Sequence[Any]],
     names: Iterable[str],
     source: str,
+    problem: str | None = None,
 ) -> None:
     """Refuse stops with a rule under one of the names, which nobody claimed; `columns` holds what is not blank.
 
@@ -100,7 +105,7 @@ def check_rules(
     wrong: dict[str, tuple[str, str]] = {}
     for name in names:
         looked = columns[name][:LOOKED_AT]
-        if (rule := unsupported(name)) is not None:
+        if (rule := unsupported(name, problem)) is not None:
             wrong[name] = rule, RENAME
         elif 2 * sum(map(clock, looked)) > len(looked):
             wrong[name] = f"holds clock times, so it {WINDOW}", REMOVE

@@ -7,7 +7,7 @@ import io
 import json
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -17,11 +17,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from routelearn.data.convert import Converted
+from routelearn.data.convert import Converted, Scale
+from routelearn.data.fields import attributes_of
 from routelearn.data.files import STDIN
 from routelearn.data.stops import Stops
 from routelearn.errors import InputError
-from routelearn.problems.base import leg
+from routelearn.problems import Problem
+from routelearn.problems.attributes import Attribute, found
+from routelearn.problems.base import MeasuresLegs, Splits, leg_of
 
 FORMAT_VERSION = 1
 
@@ -40,6 +43,9 @@ class Solution:
     loads: list[float] | None = None  # per route, where there are demands
     amounts: list[list[float]] | None = None  # delivered at each visit of `routes`, where a delivery may be split
     prize: float | None = None  # collected, where there are prizes
+    limits: dict[str, Any] = field(default_factory=dict)  # attributes of the whole file, by name
+    values: dict[str, dict[str, Any]] = field(default_factory=dict)  # those of the stops: name -> str(id) -> value
+    returns: bool = True  # False: the way back to the depot counts for nothing, and is not drawn
     unvisited: list[str | int] = field(default_factory=list)
     node_routes: list[list[int]] = field(default_factory=list)  # as `routes`, in node numbers (depot 0)
     places: dict[str, tuple[float, float]] = field(default_factory=dict)  # str(id) -> x, y or lon, lat
@@ -51,6 +57,12 @@ class Solution:
     def length(self) -> float:
         return sum(self.lengths)
 
+    def with_ends(self, route: Sequence[Any], depot: Any) -> list[Any]:
+        """The stops of a route as they are drawn: from the depot and back, or to the first stop again."""
+        if depot is None:
+            return [*route, *route[:1]]
+        return [depot, *route, depot] if self.returns else [depot, *route]
+
 
 def solution_of(converted: Converted, stops: Stops, tour: Tensor) -> Solution:
     """The tour [T] of the converted stops, checked and measured by the problem itself."""
@@ -61,8 +73,11 @@ def solution_of(converted: Converted, stops: Stops, tour: Tensor) -> Solution:
     routes = _split(nodes) if problem.has_depot else [_from_first(nodes[: len(scale.ids)])]
     closed = [[0, *route] if problem.has_depot else route for route in routes]
     visited = {node for route in routes for node in route}
-    amounts = _amounts(x, routes) if hasattr(x, "demand") else None
-    earned = x.earned() if hasattr(x, "earned") else getattr(x, "prize", None)
+    attributes = attributes_of(problem)
+    amounts = problem.delivered(x, routes) if isinstance(problem, Splits) else None
+    demand = found(attributes, x, "stop", "amount")
+    loads = amounts if amounts is not None or demand is None else [demand[0, route].tolist() for route in routes]
+    earned = _earned(attributes, x)
     coordinates = stops.xy if stops.latlon is None else stops.latlon[:, ::-1]
     start = 1 if problem.has_depot else 0
     return Solution(
@@ -72,10 +87,19 @@ def solution_of(converted: Converted, stops: Stops, tour: Tensor) -> Solution:
         unit=scale.unit,
         depot=scale.ids[0] if problem.has_depot else None,
         routes=[[scale.ids[node] for node in route] for route in routes],
-        lengths=_lengths(x, closed),
-        loads=None if amounts is None else [sum(route) / scale.demand for route in amounts],
-        amounts=_in_units(amounts, scale.demand) if amounts is not None and problem.name == "sdvrp" else None,
+        lengths=_lengths(problem, x, closed),
+        returns=not isinstance(problem, MeasuresLegs) or any(_ways_back(problem, x, closed)),
+        loads=None if loads is None else [sum(route) / scale.demand for route in loads],
+        amounts=None if amounts is None else [[amount / scale.demand for amount in route] for route in amounts],
         prize=None if earned is None else float(earned[0, list(visited)].sum()),
+        limits={
+            one.name: _told(one, x, scale) for one in attributes if one.of_file and getattr(x, one.name) is not None
+        },
+        values={
+            one.name: dict(zip(map(str, scale.ids), _told(one, x, scale), strict=True))
+            for one in attributes
+            if one.of == "stop" and not one.revealed_on_visit and getattr(x, one.name) is not None
+        },
         unvisited=[scale.ids[node] for node in range(start, len(scale.ids)) if node not in visited],
         node_routes=routes,
         places={} if coordinates is None else _places(stops, coordinates),
@@ -102,31 +126,33 @@ def _from_first(nodes: list[int]) -> list[int]:
     return nodes[start:] + nodes[:start]
 
 
-def _lengths(x: Any, closed: list[list[int]]) -> list[float]:
+def _told(one: Attribute, x: Any, scale: Scale) -> Any:
+    """What an instance of one row has of an attribute, in the user's units: a number, or one for every node."""
+    values = getattr(x, one.name)[0]
+    return (values.double() / scale.demand if one.whole and one.unit == "amount" else values).tolist()
+
+
+def _earned(attributes: Sequence[Attribute], x: Any) -> Tensor | None:
+    """[B, N]: the prize that a visit brings: what it reveals, else what is expected of it."""
+    for one in attributes:
+        revealed = getattr(x, one.name) if one.revealed_on_visit and one.unit == "prize" else None
+        if revealed is not None:
+            return revealed
+    return found(attributes, x, "stop", "prize")
+
+
+def _ways_back(problem: Problem, x: Any, closed: list[list[int]]) -> list[float]:
+    """The leg that closes each route."""
+    last, first = (torch.tensor([[route[end] for route in closed]], dtype=torch.long) for end in (-1, 0))
+    return leg_of(problem, x, last, first)[0].tolist()
+
+
+def _lengths(problem: Problem, x: Any, closed: list[list[int]]) -> list[float]:
     """The length of each closed route. All legs are read at once, since there may be a thousand routes."""
     origin = torch.tensor([[node for route in closed for node in route]])
     target = torch.tensor([[node for route in closed for node in (*route[1:], route[0])]])
-    legs = iter(leg(x, origin.long(), target.long())[0].tolist())
+    legs = iter(leg_of(problem, x, origin.long(), target.long())[0].tolist())
     return [math.fsum(islice(legs, len(route))) for route in closed]
-
-
-def _amounts(x: Any, routes: list[list[int]]) -> list[list[int]]:
-    """What is delivered at each visit, in whole units: all that is still owed and fits."""
-    owed, capacity = x.demand[0].tolist(), int(x.capacity[0])
-    amounts: list[list[int]] = []
-    for route in routes:
-        room = capacity
-        amounts.append([])
-        for node in route:
-            delivered = min(owed[node], room)
-            owed[node] -= delivered
-            room -= delivered
-            amounts[-1].append(delivered)
-    return amounts
-
-
-def _in_units(amounts: list[list[int]], unit: int) -> list[list[float]]:
-    return [[amount / unit for amount in route] for route in amounts]
 
 
 def _places(stops: Stops, coordinates: np.ndarray) -> dict[str, tuple[float, float]]:
@@ -161,12 +187,9 @@ def to_json(solution: Solution) -> str:
     }
     if solution.prize is not None:
         document["prize"] = solution.prize
+    if solution.values:
+        document["values"] = solution.values
     return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
-
-
-def _line_up(solution: Solution, route: list[str | int]) -> list[str | int]:
-    """The stops of a route with both ends: the depot, or the first stop again."""
-    return [solution.depot, *route, solution.depot] if solution.depot is not None else [*route, *route[:1]]
 
 
 def to_geojson(solution: Solution) -> str:
@@ -180,19 +203,26 @@ def to_geojson(solution: Solution) -> str:
             properties["load"] = solution.loads[i]
         if solution.amounts is not None:
             properties["amounts"] = solution.amounts[i]
-        line = [solution.places[str(stop)] for stop in _line_up(solution, route)]
+        line = [solution.places[str(stop)] for stop in solution.with_ends(route, solution.depot)]
         features.append(_feature("LineString", line, properties))
     if solution.depot is not None:
         features.append(_feature("Point", solution.places[str(solution.depot)], {"id": solution.depot, "depot": True}))
     for i, route in enumerate(solution.routes):
         for position, stop in enumerate(route, 1):
-            properties = {"id": stop, "route": i + 1, "position": position}
+            properties = {"id": stop, "route": i + 1, "position": position, **_values(solution, stop)}
             if solution.amounts is not None:
                 properties["amount"] = solution.amounts[i][position - 1]
             features.append(_feature("Point", solution.places[str(stop)], properties))
     for stop in solution.unvisited:
-        features.append(_feature("Point", solution.places[str(stop)], {"id": stop, "route": None}))
+        features.append(
+            _feature("Point", solution.places[str(stop)], {"id": stop, "route": None, **_values(solution, stop)})
+        )
     return json.dumps({"type": "FeatureCollection", "features": features}, ensure_ascii=False, indent=1) + "\n"
+
+
+def _values(solution: Solution, stop: str | int) -> dict[str, Any]:
+    """The attributes of a stop."""
+    return {name: values[str(stop)] for name, values in solution.values.items()}
 
 
 def _feature(kind: str, coordinates: Any, properties: dict[str, Any]) -> dict[str, Any]:
@@ -204,12 +234,17 @@ def to_csv(solution: Solution) -> str:
     columns: tuple[str, ...] = () if not solution.places else ("lon", "lat") if solution.on_globe else ("x", "y")
     output = io.StringIO()
     writer = csv.writer(output, lineterminator="\n")
-    writer.writerow(("route", "position", "id", *columns, *(() if solution.amounts is None else ("amount",))))
+    amounts = () if solution.amounts is None else ("amount",)
+    writer.writerow(("route", "position", "id", *columns, *solution.values, *amounts))
     for i, route in enumerate(solution.routes, 1):
-        visits = _line_up(solution, route) if solution.depot is not None else route
+        visits = solution.with_ends(route, solution.depot) if solution.depot is not None else route
         for position, stop in enumerate(visits, 0 if solution.depot is not None else 1):
             amount = [] if solution.amounts is None else ["", *solution.amounts[i - 1], ""][position : position + 1]
-            writer.writerow((i, position, stop, *solution.places.get(str(stop), ()), *amount))
+            values = (
+                " ".join(map(str, value)) if isinstance(value, list) else value
+                for value in _values(solution, stop).values()
+            )
+            writer.writerow((i, position, stop, *solution.places.get(str(stop), ()), *values, *amount))
     return output.getvalue()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -26,13 +26,8 @@ class Stops:
     xy: np.ndarray | None = None  # [N, 2] float64
     latlon: np.ndarray | None = None  # [N, 2] float64, degrees
     matrix: np.ndarray | None = None  # [N, N] float64, from row to column
-    demand: tuple[Fraction, ...] | None = None
-    prize: np.ndarray | None = None  # [N] float64; expected prize where a real one differs
-    penalty: np.ndarray | None = None  # [N]
-    real_prize: np.ndarray | None = None  # [N]
-    capacity: Fraction | None = None
-    max_length: float | None = None
-    min_prize: float | None = None
+    columns: Mapping[str, Any] = field(default_factory=dict)  # by attribute: [N] float64, or a tuple of exact numbers
+    limits: Mapping[str, Any] = field(default_factory=dict)  # by attribute: one number, of the whole file
     depot: int | None = None  # index into ids; None = the file names none
     problem: str | None = None  # where the file says it
     matrix_file: str | None = None  # where the matrix came from, if from a file of its own
@@ -56,8 +51,12 @@ class Stops:
             raise InputError(f"{self.source}: {count} stops, but the matrix has {rows} rows and {columns} columns")
 
     def at(self, stop: int, name: str | None = None) -> str:
-        """Where the file gives a stop (or its demand, prize, penalty), to begin a message with."""
+        """Where the file gives a stop (or one of its attributes), to begin a message with."""
         return f"{self.source}, {self.field_where.get(name or '', self.where)[stop]}"
+
+    def called(self, stop: int) -> str:
+        """A stop's id, for a message."""
+        return repr(str(self.ids[stop])[:40])
 
     def with_matrix(self, matrix: np.ndarray, file: str | None = None) -> Stops:
         return replace(self, matrix=matrix, matrix_file=file, metric="matrix")

@@ -6,19 +6,20 @@ neither GEO, ATT nor triangles with a diagonal.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 
 from routelearn.data.edge_weights import FROM_COORDINATES, degrees, explicit
-from routelearn.data.numbers import exact, real, shown
+from routelearn.data.names import Table, table
+from routelearn.data.numbers import column_of, filled, real, shown, value_of
 from routelearn.data.stops import MATRIX_STOPS, Stops, checked_matrix
 from routelearn.errors import InputError
 
 TYPES = ("TSP", "ATSP", "CVRP", "OP")
-SECTIONS = ("NODE_COORD", "DISPLAY_DATA", "EDGE_WEIGHT", "DEMAND", "DEPOT", "NODE_SCORE")  # before _SECTION
+SECTIONS = ("NODE_COORD", "DISPLAY_DATA", "EDGE_WEIGHT", "DEPOT")  # before _SECTION, beside those of attributes
 _KEYWORD = re.compile(r"[A-Za-z][A-Za-z_0-9]*")
 
 Lines = list[tuple[int, list[str]]]  # line number and its words
@@ -62,8 +63,12 @@ def node_number(word: str, where: str) -> int:
     return int(word)
 
 
-def document(text: str, source: str) -> Document:
+def document(text: str, source: str, problem: str | None = None) -> Document:
     """Keywords with their values, and sections with their lines, up to EOF."""
+    known = (
+        *SECTIONS,
+        *(one.library.removesuffix("_SECTION") for one in table(problem).columns.values() if one.library),
+    )
     parts = Document(source, {}, {})
     section: Lines | None = None
     for line, content in enumerate(text.splitlines(), 1):
@@ -78,9 +83,10 @@ def document(text: str, source: str) -> Document:
         elif keyword == "EOF":
             break
         elif keyword.endswith("_SECTION"):
-            if keyword.removesuffix("_SECTION") not in SECTIONS:
-                known = ", ".join(SECTIONS)
-                raise InputError(f"{source}, line {line}: {shown(keyword)} is not supported; the choices are {known}")
+            if keyword.removesuffix("_SECTION") not in known:
+                raise InputError(
+                    f"{source}, line {line}: {shown(keyword)} is not supported; the choices are {', '.join(known)}"
+                )
             if keyword in parts.sections:
                 raise InputError(f"{source}, line {line}: a second {keyword}")
             section = parts.sections[keyword] = []
@@ -94,16 +100,16 @@ def document(text: str, source: str) -> Document:
     return parts
 
 
-def parse(text: str, source: str, rounded: bool = True) -> Stops:
+def parse(text: str, source: str, rounded: bool = True, problem: str | None = None) -> Stops:
     """The nodes of a TSPLIB text, with its own rounded lengths (`rounded=False`: plain Euclidean for EUC_2D)."""
-    parts = document(text, source)
+    parts = document(text, source, problem)
     if "DEMAND_SECTION" in parts.sections:
         raise InputError(f"{source}: a DEMAND_SECTION; a file with demands must end in .vrp")
-    return places(parts, rounded)
+    return places(parts, rounded, problem)
 
 
-def places(parts: Document, rounded: bool = True) -> Stops:
-    """Node numbers, coordinates and lengths; prizes and the limit of the orienteering extension."""
+def places(parts: Document, rounded: bool = True, problem: str | None = None) -> Stops:
+    """Node numbers, coordinates and lengths, and the attributes that have a section or a keyword."""
     source = parts.source
     kind = (parts.value("TYPE") or "TSP").split()[0].upper()  # some files name an author after it
     if kind not in TYPES:
@@ -129,18 +135,24 @@ def places(parts: Document, rounded: bool = True) -> Stops:
     else:
         matrix = FROM_COORDINATES[metric](coordinates)
         np.fill_diagonal(matrix, 0.0)
-    _check_limits(parts, coordinates, matrix)
+    _check_limits(parts, coordinates, matrix, table(problem))
     latlon = np.stack([degrees(c) for c in coordinates.T], 1) if metric == "GEO" and coordinates is not None else None
     depot = _depot(parts, numbers)
-    prize, limit, field_where = None, None, {}
-    if "NODE_SCORE_SECTION" in parts.sections:
-        scores = parts.by_node("NODE_SCORE_SECTION", numbers, 1)
-        prize = np.array([real(words[0], parts.at(line), "the score") for line, words in scores])
-        prize[depot or 0] = 0.0  # the depot is visited anyway
-        field_where["prize"] = tuple(f"line {line}" for line, _ in scores)
-    if "COST_LIMIT" in parts.values:
-        line, word = parts.values["COST_LIMIT"]
-        limit = real(word, parts.at(line), "COST_LIMIT")
+    columns, limits, field_where = {}, {}, {}
+    for name, one in table(problem).columns.items():
+        if one.library in parts.sections:
+            rows = parts.by_node(one.library, numbers, math.prod(one.shape))
+            values = [
+                value_of(one, words if one.shape else words[0], parts.at(at), f"the {name}") for at, words in rows
+            ]
+            if one.unit == "prize" and not one.at_depot:
+                values[depot or 0] = filled(one, 0)  # the depot is visited anyway
+            columns[name] = column_of(one, values)
+            field_where[name] = tuple(f"line {at}" for at, _ in rows)
+    for name, one in table(problem).limits.items():
+        if one.library in parts.values:
+            line, word = parts.values[one.library]
+            limits[name] = value_of(one, word, parts.at(line), one.library)
     return Stops(
         source,
         tuple(numbers),
@@ -148,8 +160,8 @@ def places(parts: Document, rounded: bool = True) -> Stops:
         xy=None if metric == "GEO" else coordinates,
         latlon=latlon,
         matrix=matrix,
-        prize=prize,
-        max_length=limit,
+        columns=columns,
+        limits=limits,
         depot=depot,
         field_where=field_where,
         rounded=rounded or metric != "euclidean",
@@ -202,7 +214,7 @@ def _explicit(parts: Document, count: int) -> np.ndarray:
     return checked_matrix(matrix, parts.source)
 
 
-def _check_limits(parts: Document, coordinates: np.ndarray | None, matrix: np.ndarray | None) -> None:
+def _check_limits(parts: Document, coordinates: np.ndarray | None, matrix: np.ndarray | None, names: Table) -> None:
     """Refuse a route limit that a route could reach (libraries write 999999 for none), and nonzero service times."""
     if matrix is not None:
         reach = float(matrix.max()) * len(matrix)
@@ -211,7 +223,7 @@ def _check_limits(parts: Document, coordinates: np.ndarray | None, matrix: np.nd
         reach = float(np.hypot(*np.ptp(coordinates, 0))) * len(coordinates)
     for keyword in ("DISTANCE", "SERVICE_TIME"):
         line, word = parts.values.get(keyword, (0, ""))
-        if not word:
+        if not word or any(one.library == keyword for one in names.limits.values()):
             continue
         value = real(word, parts.at(line), keyword)
         if value < reach if keyword == "DISTANCE" else value != 0:
@@ -232,10 +244,3 @@ def _depot(parts: Document, numbers: dict[int, int]) -> int | None:
     if len(depots) > 1:
         raise InputError(f"{parts.at(depots[1][0])}: a second depot; one is supported")
     return depots[0][1] if depots else None
-
-
-def capacity_of(parts: Document) -> Fraction | None:
-    if "CAPACITY" not in parts.values:
-        return None
-    line, word = parts.values["CAPACITY"]
-    return exact(word, parts.at(line), "CAPACITY")

@@ -25,7 +25,7 @@ def colours(count: int) -> list[str]:
 
 def with_ends(solution: Solution, nodes: list[int]) -> list[int]:
     """The nodes of a route with both ends: the depot, or the first node again."""
-    return [0, *nodes, 0] if solution.depot is not None else [*nodes, *nodes[:1]]
+    return solution.with_ends(nodes, None if solution.depot is None else 0)
 
 
 def caption(solution: Solution) -> str:

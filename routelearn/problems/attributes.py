@@ -12,8 +12,17 @@ from routelearn.errors import InputError
 
 Of = Literal["stop", "vehicle", "instance", "leg"]
 Unit = Literal["length", "time", "money", "amount", "prize"]
-OWNERS, UNITS = get_args(Of), get_args(Unit)
+Sign = Literal["any", "not negative", "positive"]
+OWNERS, UNITS, SIGNS = get_args(Of), get_args(Unit), get_args(Sign)
 RESERVED = ("xy", "distances")  # fields that every instance has; they are not declared
+# Columns, keys, options and arguments that mean something else.
+TAKEN = frozenset(
+    (
+        *(*RESERVED, "x", "y", "lat", "lon", "id", "ids", "name", "coords", "latlon", "matrix", "metric", "depot"),
+        *("problem", "stops", "instances", "limits", "given", "source", "notes", "seconds", "seed", "policy", "decode"),
+        *("solver", "model", "backend", "device", "threads", "rounded", "out", "plot", "watch", "tell"),
+    )
+)
 
 
 class Attribute(NamedTuple):
@@ -29,6 +38,23 @@ class Attribute(NamedTuple):
     revealed_on_visit: bool = False
     also: tuple[str, ...] = ()  # what users' columns are called, in any language
     help: str = ""
+    title: str = ""  # what messages and the page call it; otherwise the name
+    sign: Sign = "any"  # which numbers are allowed
+    at_depot: bool = True  # False: the depot has none, and its value is 0
+    library: str = ""  # the section or keyword of TSPLIB files that gives it
+
+    @property
+    def called(self) -> str:
+        return self.title or self.name.replace("_", " ")
+
+    @property
+    def of_file(self) -> bool:
+        """Whether it holds for all stops: an option, or a key beside them."""
+        return self.of in ("vehicle", "instance")
+
+    def reads_like(self, other: Attribute) -> bool:
+        """Whether a file's column or key may be read as either of the two."""
+        return (self.of == "stop", self.shape, self.whole) == (other.of == "stop", other.shape, other.whole)
 
 
 @lru_cache(maxsize=4096)
@@ -44,12 +70,14 @@ def check_attributes(attributes: Any, problem: str) -> tuple[Attribute, ...]:
         raise InputError(f"{problem}: attributes must be a tuple of Attribute")
     owner: dict[str, str] = {}
     for one in attributes:
-        if not isinstance(one.name, str) or not one.name.isidentifier() or one.name in RESERVED:
+        if not isinstance(one.name, str) or not one.name.isidentifier() or one.name in TAKEN:
             raise InputError(f"{problem}: an attribute cannot be named {one.name!r}; give the name of a field")
         if one.of not in OWNERS:
             raise InputError(f"{problem}: {one.name} is of {one.of!r}; the choices are {', '.join(OWNERS)}")
         if one.unit is not None and one.unit not in UNITS:
             raise InputError(f"{problem}: {one.name} has the unit {one.unit!r}; the choices are {', '.join(UNITS)}")
+        if one.sign not in SIGNS:
+            raise InputError(f"{problem}: {one.name} has the sign {one.sign!r}; the choices are {', '.join(SIGNS)}")
         if not isinstance(one.shape, tuple) or not all(isinstance(size, int) and size > 0 for size in one.shape):
             raise InputError(f"{problem}: {one.name} has the shape {one.shape!r}; a tuple of sizes is needed")
         if isinstance(one.also, str) or not all(isinstance(name, str) and folded(name) for name in one.also):
@@ -65,13 +93,29 @@ def check_attributes(attributes: Any, problem: str) -> tuple[Attribute, ...]:
 
 def declared(problem: Any) -> tuple[Attribute, ...] | None:
     """The attributes that a problem declares, checked; None for a plugin's problem that declares none."""
-    attributes = getattr(problem, "attributes", None)
-    return None if attributes is None else check_attributes(attributes, getattr(problem, "name", "problem"))
+    attributes, name = getattr(problem, "attributes", None), getattr(problem, "name", "problem")
+    if attributes is None:
+        return None
+    try:
+        return _checked(attributes, name)
+    except TypeError:  # a list, say, which the check refuses in words
+        return check_attributes(attributes, name)
+
+
+_checked = lru_cache(maxsize=256)(check_attributes)  # asked for many times in each answer
 
 
 def of_unit(attributes: Iterable[Attribute], *units: str) -> tuple[str, ...]:
     """The names of the attributes in one of the units."""
     return tuple(one.name for one in attributes if one.unit in units)
+
+
+def found(attributes: Iterable[Attribute], x: Any, of: Of, unit: Unit) -> Any:
+    """The field of the instances of this kind and in this unit (the amounts of the stops, say); None if none is."""
+    for one in attributes:
+        if (one.of, one.unit, one.shape, one.revealed_on_visit) == (of, unit, (), False):
+            return getattr(x, one.name)
+    return None
 
 
 # ------------------------------------------------------------------------------- those of the own problems
@@ -89,6 +133,9 @@ DEMAND = Attribute(
         *("cantidad", "demanda", "peso", "carga"),
     ),
     help="what is delivered there; fractions are counted exactly, to six decimals",
+    sign="not negative",
+    at_depot=False,
+    library="DEMAND_SECTION",
 )
 CAPACITY = Attribute(
     "capacity",
@@ -96,8 +143,18 @@ CAPACITY = Attribute(
     "amount",
     whole=True,
     required=True,
-    also=("vehicle capacity", "Kapazität", "Ladekapazität", "capacité", "capacidad"),
+    also=(
+        "vehicle capacity",
+        "truck capacity",
+        "maximum capacity",
+        "Kapazität",
+        "Ladekapazität",
+        "capacité",
+        "capacidad",
+    ),
     help="what one vehicle holds",
+    sign="positive",
+    library="CAPACITY",
 )
 PRIZE = Attribute(
     "prize",
@@ -106,6 +163,9 @@ PRIZE = Attribute(
     required=True,
     also=("Gewinn", "Prämie", "récompense", "premio", "recompensa"),
     help="what a visit brings (where it is uncertain: what it brings on average)",
+    sign="not negative",
+    at_depot=False,
+    library="NODE_SCORE_SECTION",
 )
 MAX_LENGTH = Attribute(
     "max_length",
@@ -114,6 +174,9 @@ MAX_LENGTH = Attribute(
     required=True,
     also=("maximum length", "maximale Länge", "Höchstlänge", "longueur maximale", "longitud máxima"),
     help="the longest tour that is allowed",
+    title="maximum length",
+    sign="positive",
+    library="COST_LIMIT",
 )
 PENALTY = Attribute(
     "penalty",
@@ -122,6 +185,8 @@ PENALTY = Attribute(
     required=True,
     also=("Strafe", "pénalité", "penalización", "penalidad"),
     help="what it costs to leave the stop out, in units of length",
+    sign="not negative",
+    at_depot=False,
 )
 MIN_PRIZE = Attribute(
     "min_prize",
@@ -130,6 +195,8 @@ MIN_PRIZE = Attribute(
     required=True,
     also=("minimum prize", "Mindestgewinn", "récompense minimale", "premio mínimo"),
     help="the prize that a tour must collect",
+    title="minimum prize",
+    sign="not negative",
 )
 REAL_PRIZE = Attribute(
     "real_prize",
@@ -137,5 +204,8 @@ REAL_PRIZE = Attribute(
     "prize",
     revealed_on_visit=True,
     help="what a visit turns out to bring; kept from the solver",
+    title="real_prize",
+    sign="not negative",
+    at_depot=False,
 )
 OWN = (DEMAND, CAPACITY, PRIZE, MAX_LENGTH, PENALTY, MIN_PRIZE, REAL_PRIZE)

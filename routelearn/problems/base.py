@@ -6,7 +6,7 @@ T steps. Masks say what is allowed: True = may be chosen.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -65,6 +65,18 @@ class Context(NamedTuple):
 
 
 @runtime_checkable
+class Instance(Protocol):
+    """What all instances have; their other fields are the problem's own."""
+
+    xy: Tensor  # [B, N, 2]
+    distances: Tensor | None  # [B, N, N]
+
+    def public(self) -> Any:
+        """The instance without what a policy or a solver must not see."""
+        ...
+
+
+@runtime_checkable
 class Problem(Protocol):
     """All that is known of one problem. `Instance` and `State` are NamedTuples of tensors.
 
@@ -72,7 +84,9 @@ class Problem(Protocol):
     policy or a solver must not see. Every function is pure, works on any device, and reads no tensor
     value on the host, except `max_steps`, `validate` and `check`, which are never called in a loop.
 
-    Optional: `attributes`, a tuple that declares the other fields of the Instance (problems/attributes.py).
+    Optional: `attributes`, a tuple that declares the other fields of the Instance (problems/attributes.py); `title`, a
+    line for people; `preference`, a number: of two problems that stops fit alike, the one with the lower (0 for the
+    usual variant, 1 if it is missing) is taken; the methods of the protocols below.
     """
 
     name: str
@@ -163,6 +177,62 @@ class Explains(Protocol):
     def explain(self, x: Any, s: Any, units: Units) -> Explanation:
         """Of one solution of one instance (B = S = 1), in the user's units. Never called while training."""
         ...
+
+
+class Given(Protocol):
+    """A user's stops, as a problem may look at them before they become an instance, in the user's own numbers."""
+
+    source: str  # begins every message
+    columns: Mapping[str, Sequence[Any]]  # by attribute, in the order of the file
+    limits: Mapping[str, Any]  # by attribute, of the whole file
+    defaults: Set[str]  # attributes that nobody gave
+
+    def at(self, stop: int, name: str | None = None) -> str:
+        """Where the file gives a stop or its attribute, to begin a message with."""
+        ...
+
+    def called(self, stop: int) -> str:
+        """The stop's id, for a message."""
+        ...
+
+
+@runtime_checkable
+class ChecksStops(Protocol):
+    """Optional for a Problem: refuse stops in the user's words, where `validate` could only speak of nodes."""
+
+    def check_stops(self, given: Given) -> None: ...
+
+
+@runtime_checkable
+class MeasuresPrizes(Protocol):
+    """Optional for a Problem: what prizes are measured by when a policy sees them; otherwise by the largest."""
+
+    def prize_unit(self, x: Any) -> Tensor:
+        """[B], above 0."""
+        ...
+
+
+@runtime_checkable
+class Splits(Protocol):
+    """Optional for a Problem: what each visit brings, where that is not all that the stop is to get."""
+
+    def delivered(self, x: Any, routes: Sequence[Sequence[int]]) -> list[list[int]]:
+        """For every visit of the routes of one instance (B = 1), in whole units."""
+        ...
+
+
+@runtime_checkable
+class MeasuresLegs(Protocol):
+    """Optional for a Problem: its own length of a leg, for the lengths of routes that people are told."""
+
+    def leg(self, x: Any, origin: Tensor, target: Tensor) -> Tensor:
+        """[B, S] from nodes [B, S] each."""
+        ...
+
+
+def leg_of(problem: Any, x: Any, origin: Tensor, target: Tensor) -> Tensor:
+    """The length of origin -> target, [B, S] each, as the problem counts it."""
+    return (problem.leg if isinstance(problem, MeasuresLegs) else leg)(x, origin, target)
 
 
 def masked_nodes(feasible: Tensor) -> list[int]:

@@ -10,6 +10,30 @@ from torch import Tensor
 from routelearn.errors import InputError
 from routelearn.problems import attributes as known
 from routelearn.problems import base
+
+from routelearn.problems.base import (
+    Context,
+    Explanation,
+    Given,
+    Rng,
+    Units,
+    check_column,
+    check_finite,
+    check_limit,
+    check_once,
+    check_shape,
+    closed_length,
+    depot_zero,
+    from_depot,
+    interpolated,
+    is_node,
+    masked_nodes,
+    pick,
+    refuse,
+    reject_rows,
+    visits,
+    with_depot,
+)
 from routelearn.problems.resources import Load, Resource, numbers
 
 # C.1: the paper's capacities (10 is in the authors' code); between and beyond, linear in sqrt(n), whole.
@@ -38,6 +62,9 @@ class CVRP:
 
     search = "routes"
     name = "cvrp"
+    title = "Vehicle routing with capacities"
+    preference = 0
+    published = ("demand", "capacity")
     attributes = (known.DEMAND, known.CAPACITY)
     feature_dims: tuple[int, ...] = (2, 3)
     context_nodes, context_scalars, step_dim = 1, 1, 0
@@ -77,6 +104,15 @@ class CVRP:
 
     def resources(self, x: Instance) -> tuple[Resource, ...]:
         return (Load(numbers(x.demand), float(x.capacity[0])),)
+
+    def check_stops(self, given: Given) -> None:
+        capacity = given.limits["capacity"]
+        for i, demand in enumerate(given.columns["demand"]):
+            if demand > capacity:
+                raise InputError(
+                    f"{given.at(i, 'demand')}: stop {given.called(i)} demands {float(demand):g}, "
+                    f"more than the capacity {float(capacity):g}; sdvrp may split a delivery"
+                )
 
     def max_steps(self, x: Instance) -> int:
         return 2 * (x.xy.shape[1] - 1)  # a return to the depot after every single customer

@@ -14,6 +14,7 @@ from routelearn.problems.resources import Length, Prize, at_most, numbers
 
 # D.1: about half the length of an average optimal TSP tour; linear in sqrt(n) between and beyond.
 MAX_LENGTH = {20: 2.0, 50: 3.0, 100: 4.0}
+PRIZES = {"const": "every stop counts 1", "unif": "any prizes", "dist": "far stops earn more"}
 SLACK = 1e-6  # share of the limit that rounding may add while building; the referee allows ten times as much
 
 
@@ -38,14 +39,17 @@ class OP:
     """A tour lists the nodes visited and then 0 for the return; going home at once is allowed."""
 
     search = "selective"
+    published = ("prize", "max_length")
     feature_dims: tuple[int, ...] = (2, 3)
     context_nodes, context_scalars, step_dim = 1, 1, 0
     has_depot, maximise, reveals_on_visit = True, True, False
 
     def __init__(self, prizes: str):
-        if prizes not in ("const", "unif", "dist"):
-            raise InputError(f"prizes {prizes!r}; the choices are const, unif, dist")
+        if prizes not in PRIZES:
+            raise InputError(f"prizes {prizes!r}; the choices are {', '.join(PRIZES)}")
         self.prizes, self.name = prizes, f"op-{prizes}"
+        self.title = f"Orienteering, {PRIZES[prizes]}"
+        self.preference = 1 if prizes == "dist" else 0  # uniform prizes are like those of any origin
         usual: dict[str, Any] = {"required": False, "default": 1.0} if prizes == "const" else {}
         self.attributes = (known.PRIZE._replace(**usual), known.MAX_LENGTH)
 

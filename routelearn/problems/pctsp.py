@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -10,11 +11,42 @@ from torch import Tensor
 from routelearn.errors import InputError
 from routelearn.problems import base
 from routelearn.problems.attributes import MIN_PRIZE, PENALTY, PRIZE, REAL_PRIZE
+
+from routelearn.problems.attributes import MIN_PRIZE, PENALTY, PRIZE, REAL_PRIZE, Attribute
+from routelearn.problems.base import (
+    LENGTH_TOLERANCE,
+    Context,
+    Explanation,
+    Given,
+    Rng,
+    Units,
+    check_column,
+    check_ends_at_depot,
+    check_finite,
+    check_limit,
+    check_once,
+    check_shape,
+    closed_length,
+    collected,
+    depot_zero,
+    figure,
+    from_depot,
+    interpolated,
+    is_node,
+    masked_nodes,
+    pick,
+    refuse,
+    reject_rows,
+    visits,
+    with_depot,
+)
 from routelearn.problems.resources import Penalty, Prize, at_least, numbers
 
 # E.1: K^n, half the length of an average optimal TSP tour; penalties are uniform up to 3 K / n.
 HALF_LENGTH = {20: 2.0, 50: 3.0, 100: 4.0}
 
+# Prizes may be missing where none has to be collected: then a stop is visited, or its penalty paid.
+COLLECTING = (PRIZE._replace(required=False, default=0.0), PENALTY, MIN_PRIZE._replace(required=False, default=0.0))
 SLACK = 1e-6  # share of the minimum prize that rounding may leave owed; the referee allows ten times as much
 
 
@@ -34,12 +66,6 @@ class Instance(NamedTuple):
         return self.prize if self.real_prize is None else self.real_prize
 
 
-def yardstick(x: Instance) -> Tensor:
-    """[B]: what prizes are measured by: the minimum, or where there is none, half of all (about as E.1 asks for)."""
-    unit = torch.where(x.min_prize > 0, x.min_prize, x.prize.sum(1) / 2)
-    return unit.masked_fill(unit == 0, 1.0)
-
-
 class State(NamedTuple):
     last: Tensor  # [B, S]
     owed: Tensor  # [B, S]: prize still to collect, at least 0
@@ -53,7 +79,11 @@ class PCTSP:
 
     search = "selective"
     name = "pctsp"
-    attributes = (PRIZE, PENALTY, MIN_PRIZE, REAL_PRIZE)
+    title = "Prize collecting, penalties if left out"
+    preference = 0
+    published = ("penalty", "prize", "real_prize")
+    published_limits: ClassVar = {"min_prize": 1.0}  # E.1: a total prize of 1 is asked for
+    attributes: tuple[Attribute, ...] = (*COLLECTING, REAL_PRIZE)
     feature_dims: tuple[int, ...] = (2, 4)
     context_nodes, context_scalars, step_dim = 1, 1, 0
     has_depot, maximise, reveals_on_visit = True, False, False
@@ -83,11 +113,27 @@ class PCTSP:
     def resources(self, x: Instance) -> tuple[Prize, Penalty]:
         return Prize(numbers(x.prize), at_least(x.min_prize)), Penalty(numbers(x.penalty))
 
+    def check_stops(self, given: Given) -> None:
+        least, total = given.limits["min_prize"], math.fsum(given.columns["prize"])
+        if "min_prize" in given.defaults and "prize" not in given.defaults:
+            raise InputError(f"{given.source}: {self.name} needs a minimum prize; give min_prize (0 for none)")
+        if "prize" in given.defaults and least > 0:
+            raise InputError(f"{given.source}: {self.name} needs a prize for every stop; there is no such column")
+        if total < least * (1 - 1e-9):
+            raise InputError(
+                f"{given.source}: the minimum prize {least:g} is out of reach; all prizes together are {total:g}"
+            )
+
+    def prize_unit(self, x: Instance) -> Tensor:
+        """The minimum, or where there is none, half of all prizes (about as E.1 asks for)."""
+        unit = torch.where(x.min_prize > 0, x.min_prize, x.prize.sum(1) / 2)
+        return unit.masked_fill(unit == 0, 1.0)
+
     def max_steps(self, x: Instance) -> int:
         return x.xy.shape[1]  # every customer, then the depot
 
     def features(self, x: Instance) -> tuple[Tensor, ...]:
-        share = x.prize / yardstick(x)[:, None]
+        share = x.prize / self.prize_unit(x)[:, None]
         return x.xy[:, :1], torch.cat((x.xy[:, 1:], share[:, 1:, None], x.penalty[:, 1:, None]), -1)
 
     def initial(self, x: Instance, solutions: int) -> State:

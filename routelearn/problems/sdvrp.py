@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -25,6 +26,8 @@ class SDVRP(CVRP):
 
     search = "split routes"
     name = "sdvrp"
+    title = "Vehicle routing, deliveries may be split"
+    published = ("demand", "capacity")
     attributes = (known.DEMAND, known.CAPACITY)
     step_dim = 1
 
@@ -59,6 +62,20 @@ class SDVRP(CVRP):
     def step_features(self, x: Instance, s: State) -> Tensor | None:
         """Eq. 23: the demand still owed, as a share of the capacity, enters keys and values."""
         return (s.owed / x.capacity[:, None, None]).to(x.xy.dtype)[..., None]
+
+    def delivered(self, x: Instance, routes: Sequence[Sequence[int]]) -> list[list[int]]:
+        """All that is still owed and fits."""
+        owed, capacity = x.demand[0].tolist(), int(x.capacity[0])
+        amounts: list[list[int]] = []
+        for route in routes:
+            room = capacity
+            amounts.append([])
+            for node in route:
+                brought = min(owed[node], room)
+                owed[node] -= brought
+                room -= brought
+                amounts[-1].append(brought)
+        return amounts
 
     def starts(self, x: Instance) -> Tensor:
         return x.demand > 0

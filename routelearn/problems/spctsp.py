@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from routelearn.problems.attributes import MIN_PRIZE, PENALTY, PRIZE, REAL_PRIZE
+from routelearn.problems.attributes import REAL_PRIZE
 from routelearn.problems.base import Rng, depot_zero
-from routelearn.problems.pctsp import PCTSP, Instance
+from routelearn.problems.pctsp import COLLECTING, PCTSP, Instance
 
 
 class SPCTSP(PCTSP):
@@ -12,7 +12,8 @@ class SPCTSP(PCTSP):
 
     search = "selective"
     name = "spctsp"
-    attributes = (PRIZE, PENALTY, MIN_PRIZE, REAL_PRIZE._replace(required=True))
+    title = "Prize collecting, prizes known on arrival"
+    attributes = (*COLLECTING, REAL_PRIZE._replace(required=True))
     reveals_on_visit = True
 
     def sample(self, rng: Rng, batch: int, n: int) -> Instance:

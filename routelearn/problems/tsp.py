@@ -32,6 +32,9 @@ class TSP:
 
     search = "tour"
     name = "tsp"
+    title = "Travelling salesman"
+    preference = 0
+    published: tuple[str, ...] = ()
     attributes: tuple[Attribute, ...] = ()
     feature_dims: tuple[int, ...] = (2,)
     context_nodes, context_scalars, step_dim = 2, 0, 0

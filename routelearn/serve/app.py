@@ -20,6 +20,7 @@ from starlette.middleware.cors import CORSMiddleware
 from routelearn import __version__
 from routelearn.decoding import decode
 from routelearn.errors import InputError
+from routelearn.problems import PROBLEMS
 from routelearn.serve import catalogue
 from routelearn.serve import schemas as s
 from routelearn.serve.batching import Job, lane_of
@@ -44,6 +45,7 @@ FAILURES: dict[int | str, dict[str, Any]] = {
     status: {"model": s.Failure, "description": words} for status, words in WORDS.items()
 }
 READ_ONLY: dict[int | str, dict[str, Any]] = {status: FAILURES[status] for status in (401, 422)}
+FIRST = next(iter(PROBLEMS))  # the problem of a random instance, if none is named
 ENDING = "the service is shutting down"
 HEARTBEAT = 10.0  # seconds after which a stream without news sends a comment, so that proxies keep it open
 
@@ -219,9 +221,10 @@ def create_app(
         description="Routes for your own stops, by a learned heuristic and by search.",
     )  # fmt: skip
     app.state.service = service
-    _add_errors(app)
-    _add_solving(app, service)
-    _add_reading(app, service)
+    bodies = s.bodies()
+    _add_errors(app, bodies)
+    _add_solving(app, service, bodies)
+    _add_reading(app, service, bodies)
     app.mount("/page", StaticFiles(directory=PAGE), name="page")
     paths = frozenset((*app.openapi()["paths"], "/", "/docs", "/metrics"))
     app.add_middleware(Guard, limits=service.limits, metrics=service.metrics, token=token, paths=paths)
@@ -231,7 +234,7 @@ def create_app(
     return app
 
 
-def _add_errors(app: FastAPI) -> None:
+def _add_errors(app: FastAPI, bodies: s.Bodies) -> None:
     def failure(refusal: Refused, headers: Any = None) -> JSONResponse:
         if refusal.status in (429, 503):
             headers = {**(headers or {}), "retry-after": "1"}
@@ -247,8 +250,9 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
-        keys = list(s.BODIES[request.url.path].model_fields) if request.url.path in s.BODIES else []
-        return failure(refusal_of(error.errors(), keys, list(s.Instance.model_fields)))
+        asked = bodies.of(request.url.path)
+        keys = [] if asked is None else list(asked.model_fields)
+        return failure(refusal_of(error.errors(), keys, list(bodies.instance.model_fields)))
 
     @app.exception_handler(HTTPException)
     async def other(_: Request, error: HTTPException) -> JSONResponse:
@@ -260,18 +264,22 @@ def _add_errors(app: FastAPI) -> None:
         return failure(Refused(500, "internal error; see the service's log"))
 
 
-def _add_solving(app: FastAPI, service: Service) -> None:
-    def post(path: str, answer: Any) -> Callable[[Callable[..., Awaitable[Response]]], Any]:
-        return app.post(path, response_model=answer, responses=FAILURES)
+def _add_solving(app: FastAPI, service: Service, bodies: s.Bodies) -> None:
+    def post(path: str, **described: Any) -> Callable[[Callable[..., Awaitable[Response]]], Any]:
+        def added(handler: Callable[..., Awaitable[Response]]) -> Any:
+            handler.__annotations__["body"] = bodies.of(path)
+            return app.post(path, **({"responses": FAILURES} | described))(handler)
 
-    @post("/solve", s.Answer)
-    async def solve(request: Request, body: s.SolveRequest) -> Response:
+        return added
+
+    @post("/solve", response_model=s.Answer)
+    async def solve(request: Request, body: s.Strict) -> Response:
         """One set of stops: a good route within `seconds`; for 0, the better construction of policy and heuristic."""
         [answer] = await service.answered(request, service.submit(request, "solve", body.model_dump()))
         return _response(*answer)
 
-    @post("/solve/batch", s.Answers)
-    async def solve_batch(request: Request, body: s.BatchRequest) -> Response:
+    @post("/solve/batch", response_model=s.Answers)
+    async def solve_batch(request: Request, body: s.Strict) -> Response:
         """Many sets of stops. Constructions share the decoder's passes; a search divides its seconds among all."""
         fields = body.model_dump()
         most, count = service.limits.instances, len(fields["instances"])
@@ -299,32 +307,32 @@ def _add_solving(app: FastAPI, service: Service) -> None:
                 return _response(status, text)
         return _response(200, b'{"answers":[' + b",".join(text for _, text in answers) + b"]}")
 
-    @app.post(
+    @post(
         "/solve/stream",
         response_class=StreamingResponse,
         responses={**FAILURES, 200: {"content": {"text/event-stream": {}}, "description": "better, ..., done"}},
     )
-    async def solve_stream(request: Request, body: s.SolveRequest) -> Response:
+    async def solve_stream(request: Request, body: s.Strict) -> Response:
         """Server-sent events: `better` for each better solution as it is found, then `done` with the last one."""
         return await service.stream(request, body.model_dump())
 
-    @post("/think", s.Thoughts)
-    async def think(request: Request, body: s.ThinkRequest) -> Response:
+    @post("/think", response_model=s.Thoughts)
+    async def think(request: Request, body: s.Strict) -> Response:
         """A construction by the policy, step by step: probabilities, what is masked and why, what is left."""
         [answer] = await service.answered(request, service.submit(request, "think", body.model_dump()))
         return _response(*answer)
 
-    @post("/stops", s.Problem)
-    async def stops(request: Request, body: s.FileRequest) -> Response:
+    @post("/stops", response_model=bodies.file)
+    async def stops(request: Request, body: s.Strict) -> Response:
         """A file of stops (CSV, JSON, GeoJSON, TSPLIB, CVRPLIB) as the fields of a request."""
         [answer] = await service.answered(request, service.submit(request, "stops", body.model_dump()))
         return _response(*answer)
 
 
-def _add_reading(app: FastAPI, service: Service) -> None:
-    @app.get("/random", response_model=s.Problem, response_model_exclude_none=True, responses=READ_ONLY)
+def _add_reading(app: FastAPI, service: Service, bodies: s.Bodies) -> None:
+    @app.get("/random", response_model=bodies.problem, response_model_exclude_none=True, responses=READ_ONLY)
     async def random(
-        problem: Annotated[str, Query(max_length=40)] = "tsp",
+        problem: Annotated[str, Query(max_length=40)] = FIRST,
         n: Annotated[int, Query(ge=2)] = 20,
         seed: Annotated[int, Query(ge=0, le=2**32 - 1)] = 0,
     ) -> Response:

@@ -13,7 +13,9 @@ from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from typing import Any
 
-from routelearn.data.convert import implied_problem
+from routelearn.data.guess import guess
+from routelearn.data.names import table
+from routelearn.errors import InputError
 from routelearn.serve.limits import over
 
 SMALL_NODES = 200  # constructions up to this size share batches
@@ -96,8 +98,14 @@ def lane_of(kind: str, fields: dict[str, Any], nodes: int, rollouts: int, with_m
 
 def loads_of(fields: dict[str, Any]) -> int:
     """Vehicles that the demands fill: split deliveries may take far more visits than there are stops."""
-    demand, capacity = sum(fields.get("demand") or ()), fields.get("capacity") or 0.0
-    loads = demand / capacity if capacity > 0 else 0.0
+    names = table(fields.get("problem"))
+    amounts, holds = (
+        [fields.get(name) for name, one in known.items() if one.unit == "amount" and not one.shape]
+        for known in (names.columns, names.limits)
+    )
+    room = min((one for one in holds if one), default=0.0)
+    most = max((sum(filter(None, column)) for column in amounts if column), default=0.0)
+    loads = most / room if room > 0 else 0.0
     return math.ceil(loads) if 0 < loads < math.inf else 0
 
 
@@ -105,4 +113,9 @@ def likely_problem(fields: dict[str, Any]) -> str | None:
     """The problem, if the fields show it at once; the service worker decides."""
     if fields.get("problem") is not None:
         return str(fields["problem"])
-    return implied_problem({name for name, value in fields.items() if value is not None})
+    names = table()
+    given = {name for name in (*names.columns, *names.limits) if fields.get(name) is not None}
+    try:
+        return guess("the request", given)
+    except InputError:
+        return None

@@ -6,23 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from routelearn.data.convert import check_columns, unfilled
-from routelearn.data.fields import template
+from routelearn.data.convert import check_fillable, filled_by
+from routelearn.data.fields import unfilled
 from routelearn.errors import InputError
 from routelearn.models import load_model, shipped, which
-from routelearn.problems import PROBLEMS, NumpyRng, Problem, get
+from routelearn.problems import PROBLEMS, Attribute, NumpyRng, Problem, get
 from routelearn.serve.jobs import SHIPPED
-
-TITLES = {
-    "tsp": "Travelling salesman",
-    "cvrp": "Vehicle routing with capacities",
-    "sdvrp": "Vehicle routing, deliveries may be split",
-    "op-const": "Orienteering, every stop counts 1",
-    "op-unif": "Orienteering, any prizes",
-    "op-dist": "Orienteering, far stops earn more",
-    "pctsp": "Prize collecting, penalties if left out",
-    "spctsp": "Prize collecting, prizes known on arrival",
-}
 
 
 def served() -> dict[str, Problem]:
@@ -59,6 +48,27 @@ def models(own: Mapping[str, str] = SHIPPED) -> list[dict[str, Any]]:
     return listed
 
 
+def title_of(problem: Problem) -> str:
+    return str(getattr(problem, "title", problem.name))
+
+
+def described(one: Attribute) -> dict[str, Any]:
+    """What the page must know of an attribute, for its form and its table."""
+    return {
+        "name": one.name,
+        "of": one.of,
+        "unit": one.unit,
+        "shape": list(one.shape),
+        "whole": one.whole,
+        "required": one.required,
+        "default": one.default,
+        "at_depot": one.at_depot,
+        "revealed_on_visit": one.revealed_on_visit,
+        "title": one.called,
+        "help": one.help,
+    }
+
+
 def problems(own: Mapping[str, str] = SHIPPED) -> list[dict[str, Any]]:
     from routelearn.solvers import for_problem
 
@@ -68,8 +78,9 @@ def problems(own: Mapping[str, str] = SHIPPED) -> list[dict[str, Any]]:
     return [
         {
             "id": name,
-            "title": TITLES.get(name, name),
-            "needs": [field for field in template(problem)._fields if field not in ("xy", "distances")],
+            "title": title_of(problem),
+            "needs": list(filled_by(problem)),
+            "attributes": [described(one) for one in filled_by(problem).values()],
             "maximise": problem.maximise,
             "has_depot": problem.has_depot,
             "model": own.get(name) or (which(name) if name in sizes else None),
@@ -83,13 +94,12 @@ def problems(own: Mapping[str, str] = SHIPPED) -> list[dict[str, Any]]:
 def random_instance(name: str, nodes: int, seed: int) -> dict[str, Any]:
     """An instance as the problem draws them, as the fields of a request; `nodes` without the depot."""
     problem = get(name)
-    check_columns(problem, "the request")
+    check_fillable(problem, "the request")
     x = problem.sample(NumpyRng(seed), 1, nodes)
     fields: dict[str, Any] = {"problem": name, "coords": x.xy[0].tolist()}
-    for field in x._fields:
-        value = getattr(x, field)
-        if field != "xy" and value is not None:
-            fields[field] = value[0].tolist()
-    if name == "op-const":
-        del fields["prize"]
+    for one in filled_by(problem).values():
+        value = getattr(x, one.name)
+        customers = value if value is None or one.of_file or not problem.has_depot else value[:, 1:]
+        if value is not None and (one.default is None or bool((customers != one.default).any())):  # it says nothing new
+            fields[one.name] = value[0].tolist()
     return fields

@@ -11,7 +11,7 @@ from typing import Any
 
 from routelearn.serve.limits import Limits, Refused, over
 from routelearn.serve.metrics import Metrics
-from routelearn.serve.schemas import BODIES
+from routelearn.serve.schemas import PATHS
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -78,7 +78,7 @@ class Guard:
         if self.in_flight > self.limits.in_flight:
             raise over(429, "in_flight", self.limits.in_flight, "too many requests at once")
         body = await self._body(dict(scope["headers"]), receive)
-        if path in BODIES:
+        if path in PATHS:
             _check_declared(dict(scope["headers"]))
         pending: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 

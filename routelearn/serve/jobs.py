@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 import threading
 import time
@@ -15,11 +16,13 @@ from torch import Tensor
 
 from routelearn.data.convert import Converted, to_instance
 from routelearn.data.edge_weights import FROM_COORDINATES
+from routelearn.data.fields import attributes_of
+from routelearn.data.names import table
 from routelearn.data.numbers import shown
 from routelearn.data.stops import MATRIX_STOPS, Stops
 from routelearn.errors import Infeasible, InputError
 from routelearn.models import shipped
-from routelearn.problems import PROBLEMS
+from routelearn.problems.attributes import found
 from routelearn.problems.base import Problem, take
 from routelearn.serve.limits import Limits, Refused, over
 from routelearn.solving import Solution, make_solution, search, solve_many_stops, stops_of
@@ -29,18 +32,12 @@ from routelearn.solving.models import find_model
 from routelearn.solving.strict import check_strictly
 
 PLACES = ("coords", "latlon", "matrix")
-COLUMNS = (*PLACES, "demand", "prize", "penalty", "real_prize", "ids", "depot")
-LIMITS = ("capacity", "max_length", "min_prize")
 METRICS = tuple(name for name in FROM_COORDINATES if name != "GEO")  # of places in the plane
 SOURCE = "the request"
 
 # How messages call the fields of a request; the first one that a message names is the field it is about.
-_SPOKEN = {"maximum length": "max_length", "minimum prize": "min_prize", "decoding": "decode", "places": "coords"}
-_FIELD = re.compile(
-    r"\b(real_prize|max_length|min_prize|metric|coords|latlon|matrix|demand|capacity|penalty|prize|ids?|depot|seconds|"
-    r"solver|problem|decode|maximum length|minimum prize|decoding|places)s?\b"
-)
-
+_SPOKEN = {"decoding": "decode", "places": "coords", "id": "ids"}
+_OTHERS = ("metric", *PLACES, "ids", "depot", "seconds", "solver", "problem", "decode")
 _ROW = re.compile(r"instance (\d+)\b")
 _SHARED = ("problem", "seconds", "solver", "decode")  # fields that a batch has once
 
@@ -65,12 +62,14 @@ def located(source: str, name: str) -> str:
 
 def field_of(message: str) -> str | None:
     """The field of the request that an InputError is about."""
-    row = _ROW.match(message)
-    match = _FIELD.search(message.removeprefix(SOURCE) if row is None else message[row.end() :])
-    if match is None:
-        return None
-    word = match[1]
-    return located(message, "ids" if word == "id" else _SPOKEN.get(word, word))
+    row, names = _ROW.match(message), table()
+    attributes = {
+        word: one.name for one in (*names.columns.values(), *names.limits.values()) for word in (one.name, one.called)
+    }
+    spoken = {name: name for name in _OTHERS} | _SPOKEN | attributes
+    words = "|".join(map(re.escape, sorted(spoken, key=len, reverse=True)))
+    match = re.search(rf"\b({words})s?\b", message.removeprefix(SOURCE) if row is None else message[row.end() :])
+    return None if match is None else located(message, spoken[match[1]])
 
 
 @dataclass
@@ -89,12 +88,13 @@ def prepare(fields: dict[str, Any], limits: Limits) -> Query:
     """Read and convert a request. `source`, which clients cannot set, is what messages call the stops."""
     source = fields.get("source") or SOURCE
     try:
-        check_revealed(fields, source)
-        stops = stops_of(source=source, **{name: fields.get(name) for name in COLUMNS})
+        names = table(fields.get("problem"))
+        columns = {name: fields.get(name) for name in (*PLACES, "ids", "depot", *names.columns)}
+        stops = stops_of(source=source, problem=fields.get("problem"), **columns)
         if fields.get("metric") is not None:
             stops = measured(stops, fields["metric"])
         stops = replace(stops, notes=tuple(fields.get("notes") or ()))
-        converted = to_instance(stops, fields.get("problem"), *(fields.get(name) for name in LIMITS))
+        converted = to_instance(stops, fields.get("problem"), **{name: fields.get(name) for name in names.limits})
     except InputError as error:
         if source == SOURCE or str(error).startswith(source):
             raise
@@ -116,21 +116,12 @@ def measured(stops: Stops, metric: str) -> Stops:
     return replace(stops, matrix=matrix, metric=metric)
 
 
-def check_revealed(fields: dict[str, Any], source: str) -> None:
-    """Check that a request for a named problem holds what only the client knows."""
-    problem = PROBLEMS.get(fields.get("problem") or "")
-    if problem is not None and problem.reveals_on_visit and fields.get("real_prize") is None:
-        raise InputError(
-            f"{source}: {problem.name} needs real_prize, the prize that a visit to each stop really brings; "
-            "the solver learns each prize on arrival"
-        )
-
-
 def check_loads(converted: Converted, limits: Limits, source: str) -> None:
     """Refuse demands that fill too many vehicles: a delivery of a million loads would be a million routes."""
-    x = converted.referee
-    if hasattr(x, "demand"):
-        loads = -(-int(x.demand.sum()) // int(x.capacity[0]))
+    attributes, x = attributes_of(converted.problem), converted.referee
+    demand, capacity = found(attributes, x, "stop", "amount"), found(attributes, x, "vehicle", "amount")
+    if demand is not None and capacity is not None:
+        loads = -(-int(demand.sum()) // max(1, int(capacity[0])))
         if loads > limits.nodes:
             what = f"{source}: the demands fill {loads} vehicles"
             raise over(422, "nodes", limits.nodes, what, located(source, "capacity"))
@@ -155,6 +146,7 @@ def answer(solution: Solution) -> dict[str, Any]:
             {"stops": route, "length": length, "load": load, "amounts": brought}
             for route, length, load, brought in zip(solution.routes, solution.lengths, loads, amounts, strict=True)
         ],
+        "returns": solution.returns,
         "unvisited": solution.unvisited,
         "prize": solution.prize,
         "limits": solution.limits,
@@ -356,9 +348,7 @@ def solve_batch(
         solutions = solve_many_stops(
             [queries[row].stops for row in rows],
             problem=fields["problem"],
-            capacity=[instances[row].get("capacity") for row in rows],
-            max_length=[instances[row].get("max_length") for row in rows],
-            min_prize=[instances[row].get("min_prize") for row in rows],
+            **{name: [instances[row].get(name) for row in rows] for name in table(fields["problem"]).limits},
             seconds=left,
             seed=fields["seed"],
             policy=fields["policy"],
@@ -386,49 +376,52 @@ UNREADABLE = "\ufffd"
 
 
 def read_file(fields: dict[str, Any], limits: Limits) -> dict[str, Any]:
-    """The stops of a file's text as the fields of a request."""
-    from pathlib import PurePath
-
-    from routelearn.data import csv_file, cvrplib, json_file, tsplib
-    from routelearn.data.files import decode
+    """The stops of a file as the fields of a request, with the problem that they are."""
+    from routelearn.data.guess import guess
     from routelearn.data.names import not_used
-    from routelearn.data.reading import FORMATS, sniff
+    from routelearn.data.reading import parse
 
     name = fields["name"] or "stops"
-    text = decode(fields["text"].encode("utf-8", "surrogatepass"), name)
-    if UNREADABLE in text:  # what a browser makes of bytes that are not UTF-8
-        line = text[: text.index(UNREADABLE)].count("\n") + 1
-        raise InputError(f"{name}, line {line}: not utf-8 text; save the file as UTF-8")
-    kind = FORMATS.get(PurePath(name).suffix.lower()) or sniff(text)
-    parsers: dict[str, Callable[[str, str], Stops]] = {
-        "json": json_file.parse,
-        "tsplib": tsplib.parse,
-        "cvrplib": cvrplib.parse,
-    }
-    stops = parsers.get(kind, csv_file.parse)(text, name)
+    found = parse(_bytes(fields, name), name, problem=fields.get("problem"))
+    if len(found) != 1:
+        raise InputError(f"{name}: {len(found)} sets of stops; one is read here")
+    stops = found[0]
     if len(stops.ids) > limits.nodes:
         raise over(422, "nodes", limits.nodes, f"{len(stops.ids)} stops", "text")
-    columns = {
-        "coords": stops.xy,
-        "latlon": stops.latlon,
-        "matrix": stops.matrix,
-        "prize": stops.prize,
-        "penalty": stops.penalty,
-        "real_prize": stops.real_prize,
-    }
-    if stops.metric in METRICS and stops.xy is not None:
-        columns["matrix"] = None  # its name says as much, in far fewer letters
-    result: dict[str, Any] = {name: value.tolist() for name, value in columns.items() if value is not None}
+    result: dict[str, Any] = {"ids": list(stops.ids)}
+    for name, values in (("coords", stops.xy), ("latlon", stops.latlon), ("matrix", stops.matrix)):
+        if values is not None:
+            result[name] = values.tolist()
     if stops.metric in METRICS:
         result["metric"] = stops.metric
-    if stops.demand is not None:
-        result["demand"] = [float(value) for value in stops.demand]
-    result["ids"] = list(stops.ids)
-    for name in ("depot", "problem", "max_length", "min_prize"):
-        if getattr(stops, name) is not None:
-            result[name] = getattr(stops, name)
-    if stops.capacity is not None:
-        result["capacity"] = float(stops.capacity)
+        if stops.xy is not None:
+            result.pop("matrix", None)  # its name says as much, in far fewer letters
+    for name, values in (*stops.columns.items(), *stops.limits.items()):
+        result[name] = np.asarray(values, dtype=np.float64).tolist()
+    problem = fields.get("problem") or stops.problem
+    try:
+        problem = problem or guess(stops.source, {*stops.columns, *stops.limits})
+    except InputError as error:  # what is missing may come with the request
+        result["unclear"] = str(error)
+    for name, value in (("depot", stops.depot), ("problem", problem)):
+        if value is not None:
+            result[name] = value
     if notes := [*stops.notes, *([not_used(stops.unused)] if stops.unused else [])]:
         result["notes"] = notes
     return result
+
+
+def _bytes(fields: dict[str, Any], name: str) -> bytes:
+    """The file as it was: its bytes, or its text, in which a browser may have replaced what it could not read."""
+    if (fields.get("text") is None) == (fields.get("base64") is None):
+        raise InputError("give either text or base64, the content of a file")
+    if fields.get("text") is None:
+        try:
+            return base64.b64decode(fields["base64"], validate=True)
+        except ValueError:
+            raise InputError("base64 holds something else than base64") from None
+    text: str = fields["text"]
+    if UNREADABLE in text:
+        line = text[: text.index(UNREADABLE)].count("\n") + 1
+        raise InputError(f"{name}, line {line}: not utf-8 text; save the file as UTF-8")
+    return text.encode("utf-8", "surrogatepass")

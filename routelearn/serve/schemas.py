@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
+
+from routelearn.data.names import table
+from routelearn.problems import Attribute
 
 Pair = Annotated[list[float], Field(min_length=2, max_length=2)]
 Column = list[float]
 Identifier = Annotated[str, Field(max_length=200)] | int
 Note = Annotated[str, Field(max_length=1000)]
-MORE = "[N], 0 for the depot"
 
 SQUARE: list[Any] = [[0.1, 0.2], [0.9, 0.3], [0.8, 0.9], [0.2, 0.7], [0.5, 0.5]]
 
@@ -28,13 +30,6 @@ class Instance(Strict):
     metric: str | None = Field(
         None, max_length=20, description="lengths between coords rounded by a rule of TSPLIB: EUC_2D, CEIL_2D, ATT, ..."
     )
-    demand: Column | None = Field(None, description=MORE)
-    prize: Column | None = Field(None, description=MORE)
-    penalty: Column | None = Field(None, description=MORE)
-    real_prize: Column | None = Field(None, description=f"{MORE}; what a visit brings (spctsp)")
-    capacity: float | None = Field(None, description="of a vehicle")
-    max_length: float | None = Field(None, description="longest route allowed (km for latlon)")
-    min_prize: float | None = Field(None, description="least prize to collect")
     ids: list[Identifier] | None = Field(None, description="names of the stops; otherwise they are called 0, 1, ...")
     depot: int | None = Field(None, description="row of the depot; otherwise 0")
     notes: list[Note] | None = Field(
@@ -61,7 +56,7 @@ class Options(Strict):
         return self
 
 
-class SolveRequest(Options, Instance):  # the stops' fields first: pydantic goes from the last base up
+class SolveOptions(Options):
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [
@@ -72,21 +67,22 @@ class SolveRequest(Options, Instance):  # the stops' fields first: pydantic goes
     )
 
 
-class ThinkRequest(Instance):
+class ThinkOptions(Strict):
     problem: str | None = Field(None, max_length=40)
     sample: bool = Field(False, description="draw every step from the probabilities instead of taking the best")
     seed: int = Field(0, ge=0, le=2**31 - 1)
     model_config = ConfigDict(json_schema_extra={"examples": [{"coords": SQUARE}]})
 
 
-class Problem(Instance):
-    """An instance that may say which problem it is."""
-
+class ProblemOption(Strict):
     problem: str | None = None
 
 
-class BatchRequest(Options):
-    instances: list[Instance] = Field(min_length=1)
+class FileOptions(ProblemOption):
+    unclear: str | None = Field(None, description="why the problem does not follow from the fields of the file")
+
+
+class BatchOptions(Options):
     seconds: float = Field(0.0, ge=0, description="search time for all of them together; 0: constructions")
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"instances": [{"coords": SQUARE}, {"coords": SQUARE[:4]}], "seconds": 0}]}
@@ -94,20 +90,65 @@ class BatchRequest(Options):
 
 
 class FileRequest(Strict):
-    """The text of a file of stops: CSV, JSON, GeoJSON, TSPLIB or CVRPLIB."""
+    """A file of stops: CSV, JSON, GeoJSON, TSPLIB or CVRPLIB, as text or, in any encoding, as its bytes."""
 
-    text: str
+    text: str | None = Field(None, description="the text of the file")
+    base64: str | None = Field(None, description="or the bytes of the file in base64")
+    problem: str | None = Field(None, max_length=40, description="problem id, which decides what columns mean")
     name: str = Field("stops", max_length=200, description="the file's name; its suffix tells the format")
     model_config = ConfigDict(json_schema_extra={"examples": [{"name": "stops.csv", "text": "x,y\n1,2\n3,4\n5,1\n"}]})
 
 
-BODIES: dict[str, type[Strict]] = {
-    "/solve": SolveRequest,
-    "/solve/batch": BatchRequest,
-    "/solve/stream": SolveRequest,
-    "/think": ThinkRequest,
-    "/stops": FileRequest,
-}
+# The paths that take a body, and which of the Bodies that is.
+PATHS = {"/solve": "solve", "/solve/batch": "batch", "/solve/stream": "solve", "/think": "think", "/stops": "stops"}
+
+
+class Bodies(NamedTuple):
+    """The requests that this service takes, with a field for each attribute of its problems."""
+
+    instance: type[Strict]
+    solve: type[Strict]
+    batch: type[Strict]
+    think: type[Strict]
+    stops: type[Strict]
+    problem: type[Strict]  # an instance that may say which problem it is
+    file: type[Strict]  # the answer to /stops
+
+    def of(self, path: str) -> type[Strict] | None:
+        return getattr(self, PATHS[path]) if path in PATHS else None
+
+
+def bodies() -> Bodies:
+    """Made from the problems that are registered now."""
+    names = table()
+    fields: dict[str, Any] = {name: _field(one) for name, one in (*names.columns.items(), *names.limits.items())}
+    instance = create_model("Instance", __base__=Instance, __doc__=Instance.__doc__, **fields)
+
+    def with_stops(name: str, options: type[Strict]) -> type[Strict]:
+        # The stops' fields come first: pydantic goes from the last base up.
+        return create_model(name, __base__=(options, instance), __doc__=options.__doc__)
+
+    instances: Any = (list[instance], Field(min_length=1))  # type: ignore[valid-type]
+    return Bodies(
+        instance,
+        with_stops("SolveRequest", SolveOptions),
+        create_model("BatchRequest", __base__=BatchOptions, instances=instances),
+        with_stops("ThinkRequest", ThinkOptions),
+        FileRequest,
+        with_stops("Problem", ProblemOption),
+        with_stops("Stops", FileOptions),
+    )
+
+
+def _field(one: Attribute) -> Any:
+    """The type and the description of an attribute's field."""
+    kind: Any = float
+    for size in reversed(one.shape):
+        kind = Annotated[list[kind], Field(min_length=size, max_length=size)]
+    shape = ", ".join(map(str, ("N", *one.shape) if one.of == "stop" else one.shape))
+    words = [f"[{shape}]" if shape else "", one.help or one.called, "" if one.at_depot else "0 for the depot"]
+    kind = list[kind | None] if one.of == "stop" else kind
+    return (kind | None, Field(None, description="; ".join(filter(None, words))))
 
 
 # ------------------------------------------------------------------------------------------------- answers
@@ -136,9 +177,10 @@ class Answer(BaseModel):
     unit: str | None
     depot: str | int | None
     routes: list[Route]
+    returns: bool = Field(description="false: the way back to the depot counts for nothing")
     unvisited: list[str | int]
     prize: float | None = None
-    limits: dict[str, float]
+    limits: dict[str, Any] = Field(description="attributes of the whole, by name")
     layout: list[tuple[str | int, float, float]] = Field(description="id and place on a drawing, the depot first")
     seconds: float
     history: list[Found]
@@ -166,10 +208,25 @@ class Thoughts(BaseModel):
     answer: Answer
 
 
+class AttributeInfo(BaseModel):
+    name: str
+    of: str = Field(description="stop, vehicle or instance")
+    unit: str | None
+    shape: list[int] = Field(description="empty for one number")
+    whole: bool
+    required: bool
+    default: float | None
+    at_depot: bool = Field(description="whether the depot has one, too")
+    revealed_on_visit: bool
+    title: str
+    help: str
+
+
 class ProblemInfo(BaseModel):
     id: str
     title: str
     needs: list[str] = Field(description="fields beside the places")
+    attributes: list[AttributeInfo] = Field(description="the same, described")
     maximise: bool
     has_depot: bool
     model: str | None = Field(description="the model for large instances, or the one given for all; none if null")

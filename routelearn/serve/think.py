@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from routelearn.decoding.rollout import advance, begin, look
-from routelearn.problems.base import Explains, Explanation, Units, leg, masked_nodes
+from routelearn.problems.base import Explains, Explanation, Units, leg_of, masked_nodes
 from routelearn.serve.jobs import SHIPPED, Models, answer, no_policy, prepare
 from routelearn.serve.limits import Limits, Refused, over
 from routelearn.solving import make_solution
@@ -61,7 +61,7 @@ def think(
             }
         )
         origin = chosen[-1] if chosen else 0 if problem.has_depot else node
-        travelled += float(leg(query.converted.referee, torch.tensor([[origin]]), choice.nodes))
+        travelled += float(leg_of(problem, query.converted.referee, torch.tensor([[origin]]), choice.nodes))
         chosen.append(node)
     tour = torch.tensor(chosen or [0])
     return {

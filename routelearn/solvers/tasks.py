@@ -38,7 +38,7 @@ class Task:
 
     family: str  # "tsp", "cvrp", "op" or "pctsp": the three OPs differ in their generators only
     xy: np.ndarray  # [N, 2] double
-    distances: np.ndarray | None  # [N, N] double
+    distances: np.ndarray | None = None  # [N, N] double
     demand: np.ndarray | None = None  # [N] whole
     capacity: int = 0
     prize: np.ndarray | None = None  # [N] double
@@ -75,29 +75,19 @@ class Task:
 def tasks_of(problem: Problem, x: Any) -> list[Task]:
     """B instances (tensors on the CPU) as B tasks."""
 
-    def column(name: str) -> Any:
-        values = getattr(x, name, None)
-        return itertools.repeat(None) if values is None else values.detach().cpu().numpy()
+    from routelearn.problems.attributes import declared
 
-    def double(values: Any) -> Any:
-        return None if values is None else np.asarray(values, dtype=np.float64)
-
+    fields = {"xy": x.xy, "distances": x.distances}
+    fields |= {one.name: getattr(x, one.name) for one in declared(problem) or () if not one.revealed_on_visit}
+    arrays = {
+        name: (values.double() if values.is_floating_point() else values).detach().cpu().numpy()
+        for name, values in fields.items()
+        if values is not None
+    }
     family = "op" if problem.name in OP else problem.name
-    names = ("xy", "distances", "demand", "capacity", "prize", "penalty", "max_length", "min_prize")
-    rows = zip(*(column(name) for name in names), strict=False)
     return [
-        Task(
-            family,
-            double(xy),
-            double(distances),
-            demand,
-            int(capacity or 0),
-            double(prize),
-            double(penalty),
-            float(max_length or 0),
-            float(min_prize or 0),
-        )
-        for xy, distances, demand, capacity, prize, penalty, max_length, min_prize in rows
+        Task(family, **{name: array[row] if array.ndim > 1 else array[row].item() for name, array in arrays.items()})
+        for row in range(len(x.xy))
     ]
 
 

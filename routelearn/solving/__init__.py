@@ -15,7 +15,7 @@ from routelearn.data.stops import Stops
 from routelearn.errors import InputError
 from routelearn.models.model_file import Model
 from routelearn.solving.anytime import anytime, in_threads, one_torch_thread
-from routelearn.solving.arguments import effort, stops_of
+from routelearn.solving.arguments import effort, sorted_out, stops_of
 from routelearn.solving.board import Board, Event, Watch
 from routelearn.solving.guide import Guide
 from routelearn.solving.heuristic import first_solution
@@ -48,13 +48,6 @@ def solve(
     *,
     latlon: Any = None,
     matrix: Any = None,
-    demand: Any = None,
-    capacity: float | None = None,
-    prize: Any = None,
-    penalty: Any = None,
-    real_prize: Any = None,
-    max_length: float | None = None,
-    min_prize: float | None = None,
     ids: Sequence[str | int] | None = None,
     depot: int | None = None,
     problem: str | None = None,
@@ -64,22 +57,23 @@ def solve(
     model: str | Path | None = None,
     threads: int | None = None,
     watch: Watch | None = None,
+    **attributes: Any,
 ) -> Solution:
     """The best solution found in `seconds` for one set of stops; 0 seconds: the policy's or a heuristic's construction.
 
     `coords` [N, 2] in any unit, or `latlon` [N, 2] in degrees, or `matrix` [N, N] (with places or without), from row
-    to column. `demand`, `prize` and `penalty` are [N] with 0 for the depot, which is row 0 unless `depot` names
-    another. The problem follows from what is given (docs/formats.md) or is named. `policy=False` searches from a
-    constructive heuristic; `model` is a model file instead of the shipped one. `watch` hears of every new best.
-    The search ends by the clock, so equal seeds may give different solutions, but for 0 seconds.
+    to column. `attributes` are those that the problems declare, by name: of the stops (`demand`, `prize`, `penalty`,
+    `real_prize`) as [N] with 0 for the depot, which is row 0 unless `depot` names another, and of the whole
+    (`capacity`, `max_length`, `min_prize`) as one number. The problem follows from what is given (docs/formats.md), or
+    is named. `policy=False` searches from a constructive heuristic; `model` is a model file instead of the shipped one.
+    `watch` hears of every new best. The search ends by the clock, so equal seeds may give different solutions, but for
+    0 seconds.
     """
-    stops = stops_of(
-        coords=coords, latlon=latlon, matrix=matrix, demand=demand, prize=prize, penalty=penalty,
-        real_prize=real_prize, ids=ids, depot=depot,
-    )  # fmt: skip
+    columns, limits = sorted_out(attributes, problem)
+    stops = stops_of(coords=coords, latlon=latlon, matrix=matrix, ids=ids, depot=depot, problem=problem, **columns)
     return solve_stops(
-        stops, problem=problem, capacity=capacity, max_length=max_length, min_prize=min_prize, seconds=seconds,
-        seed=seed, policy=policy, model=model, threads=threads, watch=watch,
+        stops, problem=problem, seconds=seconds, seed=seed, policy=policy, model=model, threads=threads, watch=watch,
+        **limits,
     )  # fmt: skip
 
 
@@ -87,9 +81,6 @@ def solve_stops(
     stops: Stops,
     *,
     problem: str | None = None,
-    capacity: float | str | None = None,
-    max_length: float | None = None,
-    min_prize: float | None = None,
     seconds: float = 1.0,
     seed: int = 0,
     policy: bool = True,
@@ -98,6 +89,7 @@ def solve_stops(
     watch: Watch | None = None,
     given: Tensor | None = None,
     tell: Tell | None = None,
+    **limits: Any,
 ) -> Solution:
     """As `solve`, for stops that a reader made. `given` [1, 1, T] is a solution to improve.
 
@@ -105,7 +97,7 @@ def solve_stops(
     """
     began = time.perf_counter()
     seconds, seed, threads = effort(seconds, seed, threads)
-    converted = to_instance(stops, problem, capacity, max_length, min_prize)
+    converted = to_instance(stops, problem, **limits)
     nodes = len(converted.scale.ids)
     if nodes > MOST_NODES:
         raise InputError(f"{stops.source}: {nodes} stops; at most {MOST_NODES} are allowed")

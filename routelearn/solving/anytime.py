@@ -71,7 +71,7 @@ def anytime(
     searches = [first] + [
         Search(problem, x, seed * MOST_THREADS + i, horizon=horizon, graph=first.graph) for i in range(1, threads)
     ]
-    cut = None if declared_search(problem) is None else cut_tour(x)
+    cut = None if declared_search(problem) is None else cut_tour(problem, x)
     searchers = [
         Searcher(search, board, deadline, guide if i == 0 else None, given, threads == 1, cut)
         for i, search in enumerate(searches)

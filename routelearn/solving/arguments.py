@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from routelearn.data.numbers import LARGEST, SMALLEST, exact, from_torch, plain, shown
+from routelearn.data.names import table
+from routelearn.data.numbers import LARGEST, SMALLEST, exact, filled, from_torch, plain, shown
 from routelearn.data.records import check_degrees
 from routelearn.data.stops import Stops, checked_matrix
 from routelearn.errors import InputError
+from routelearn.problems.attributes import Attribute
 
 LONGEST = 86_400  # seconds of a search
 LARGEST_SEED, MOST_THREADS = 2**32 - 1, 1024
@@ -40,15 +42,13 @@ def stops_of(
     coords: Any = None,
     latlon: Any = None,
     matrix: Any = None,
-    demand: Any = None,
-    prize: Any = None,
-    penalty: Any = None,
-    real_prize: Any = None,
     ids: Sequence[str | int] | None = None,
     depot: int | None = None,
     source: str = "the arguments",
+    problem: str | None = None,
+    **columns: Any,
 ) -> Stops:
-    """The stops of one instance; without `ids` they are called by their row, from 0."""
+    """The stops of one instance; without `ids` they are called by their row, from 0. `columns` are their attributes."""
     if coords is not None and latlon is not None:
         raise InputError(f"{source}: both coords and latlon; keep the one to measure lengths by")
     places = {"coords": _places(coords, "coords", source), "latlon": _places(latlon, "latlon", source)}
@@ -56,7 +56,7 @@ def stops_of(
     counts = [len(a) for a in (*places.values(), lengths) if a is not None]
     if not counts:
         raise InputError(f"{source}: no places; give coords, latlon or matrix")
-    count = counts[0]
+    count, known = counts[0], table(problem).columns
     where = tuple(f"row {i}" for i in range(count))
     if places["latlon"] is not None:
         check_degrees(places["latlon"], where, source)
@@ -68,10 +68,11 @@ def stops_of(
         xy=places["coords"],
         latlon=places["latlon"],
         matrix=lengths,
-        demand=_exact(demand, count, source),
-        prize=_column(prize, "prize", count, source),
-        penalty=_column(penalty, "penalty", count, source),
-        real_prize=_column(real_prize, "real_prize", count, source),
+        columns={
+            name: _column(values, known[name], count, _depot(depot, count, source) or 0, source)
+            for name, values in columns.items()
+            if values is not None
+        },
         depot=_depot(depot, count, source),
         metric=metric,
     )
@@ -103,25 +104,46 @@ def _places(values: Any, name: str, source: str) -> np.ndarray | None:
     return array
 
 
-def _column(values: Any, name: str, count: int, source: str) -> np.ndarray | None:
-    if values is None:
-        return None
-    array = _floats(values, name, source)
-    if array.shape != (count,):
-        raise InputError(f"{source}: {name} has shape {array.shape}; {count} stops need ({count},), the depot's 0 too")
-    return array
+def sorted_out(attributes: Mapping[str, Any], problem: str | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(those of the stops, those of the whole) of a caller's arguments; InputError for one that no problem declares."""
+    names = table(problem)
+    for name in attributes:
+        if name not in names.columns and name not in names.limits:
+            known = ", ".join((*names.columns, *names.limits))
+            raise InputError(f"unknown argument {name!r}; no problem declares such an attribute, they declare {known}")
+        if attributes[name] is not None:
+            names.undisputed(name, "the arguments")
+    columns = {name: value for name, value in attributes.items() if name in names.columns}
+    return columns, {name: value for name, value in attributes.items() if name in names.limits}
 
 
-def _exact(values: Any, count: int, source: str) -> tuple[Fraction, ...] | None:
-    """Demands as the decimals they print as: 0.1 is a tenth."""
-    if values is None:
-        return None
-    array = _column(_decimal(values), "demand", count, source)
-    assert array is not None
-    return tuple(
-        Fraction(int(value)) if value == int(value) else exact(float(value), f"{source}, row {i}", "demand")
-        for i, value in enumerate(array.tolist())
-    )
+def _column(values: Any, one: Attribute, count: int, depot: int, source: str) -> Any:
+    """The values of an attribute, [count, *shape]; exact ones are the decimals they print as: 0.1 is a tenth."""
+    values = _decimal(values) if one.whole else values
+    if isinstance(values, list | tuple) and any(value is None for value in values):
+        values = [_blank(one, i, depot, source) if value is None else value for i, value in enumerate(values)]
+    array = _floats(values, one.name, source)
+    if array.shape != (count, *one.shape):
+        wanted = f"({count},)" if not one.shape else (count, *one.shape)
+        end = "" if one.at_depot else ", the depot's 0 too"
+        raise InputError(f"{source}: {one.name} has shape {array.shape}; {count} stops need {wanted}{end}")
+    if not one.whole:
+        return array
+    return tuple(_exact(value, f"{source}, row {i}", one.name) for i, value in enumerate(array.tolist()))
+
+
+def _blank(one: Attribute, row: int, depot: int, source: str) -> Any:
+    """What stands for a value that is missing, as in an empty cell of a file."""
+    if one.default is None and row != depot:
+        raise InputError(f"{source}, row {row}: no {one.name}")
+    home = row == depot and not one.at_depot
+    return np.array(filled(one, 0 if one.default is None or home else one.default), dtype=np.float64).tolist()
+
+
+def _exact(value: Any, where: str, name: str) -> Any:
+    if isinstance(value, list):
+        return tuple(_exact(part, where, name) for part in value)
+    return Fraction(int(value)) if value == int(value) else exact(float(value), where, name)
 
 
 def _decimal(values: Any) -> Any:

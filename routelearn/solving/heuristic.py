@@ -7,7 +7,7 @@ feasible node for problems that nothing is known of. The legs may be asymmetric.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from routelearn.decoding.replay import nearest_feasible
-from routelearn.problems.base import EXACT, Problem, declared_search
+from routelearn.problems.attributes import Of, Unit, declared, found
+from routelearn.problems.base import EXACT, Problem, declared_search, distance_matrix
 
 SHORTCUTS = 8  # nodes that are tried on the way between all others
 NEIGHBOURS = 40  # pairs of customers whose savings are looked at
@@ -24,22 +25,54 @@ Floats = NDArray[np.float64]
 
 def first_solution(problem: Problem, x: Any) -> Tensor:
     """A feasible tour [1, 1, T]; for a problem without a search of its own by the nearest feasible nodes."""
-    return construct(x) if declared_search(problem) is not None else nearest_feasible(problem, x)
+    return construct(problem, x) if declared_search(problem) is not None else nearest_feasible(problem, x)
 
 
-def construct(x: Any) -> Tensor:
+class Rules(NamedTuple):
+    """What a problem asks of a tour, of one instance; None where it does not."""
+
+    demand: NDArray[np.int64] | None
+    capacity: int | None
+    prize: Floats | None
+    penalty: Floats | None
+    limit: float | None  # of the length
+    least: float | None  # prize
+
+
+def rules_of(problem: Problem, x: Any) -> Rules:
+    """By the units of what the problem declares."""
+
+    def field(of: Of, unit: Unit) -> Any:
+        values = found(declared(problem) or (), x, of, unit)
+        if values is None:
+            return None
+        return values[0].double().numpy() if values.is_floating_point() else values[0].numpy()
+
+    capacity, limit, least = field("vehicle", "amount"), field("instance", "length"), field("instance", "prize")
+    return Rules(
+        field("stop", "amount"),
+        None if capacity is None else int(capacity),
+        field("stop", "prize"),
+        field("stop", "length"),
+        None if limit is None else float(limit),
+        None if least is None else float(least),
+    )
+
+
+def construct(problem: Problem, x: Any) -> Tensor:
     """A feasible tour [1, 1, T] of an instance with batch axis 1, by what its problem has: demands, prizes or neither.
 
     Only public fields are read. (A prize that turns out lower than expected is the traveller's business.)
     """
     x = x.public()
     legs = legs_of(x)
-    if hasattr(x, "demand"):
-        tour = by_savings(legs, x.demand[0].numpy(), int(x.capacity[0]), must_visit=x.demand[0].max() <= x.capacity[0])
-    elif hasattr(x, "prize"):
-        tour = [*by_insertion(legs, x), 0]
-        if (cut := cut_tour(x)) is not None:
-            tour = max(tour, cut, key=lambda nodes: float(x.prize[0][nodes].sum()))
+    rules = rules_of(problem, x)
+    if rules.demand is not None and rules.capacity is not None:
+        tour = by_savings(legs, rules.demand, rules.capacity, must_visit=bool(rules.demand.max() <= rules.capacity))
+    elif (prize := rules.prize) is not None:
+        tour = [*by_insertion(legs, rules), 0]
+        if (cut := cut_tour(problem, x)) is not None:
+            tour = max(tour, cut, key=lambda nodes: float(prize[nodes].sum()))
     else:
         tour = by_farthest_insertion(legs)
     return torch.tensor(tour)[None, None]
@@ -47,10 +80,7 @@ def construct(x: Any) -> Tensor:
 
 def legs_of(x: Any) -> Floats:
     """[N, N] in double precision."""
-    if x.distances is not None:
-        return np.array(x.distances[0].numpy(), dtype=np.float64)
-    xy = x.xy[0].double().numpy()
-    return np.hypot(xy[:, None, 0] - xy[None, :, 0], xy[:, None, 1] - xy[None, :, 1])
+    return distance_matrix(x)[0].double().numpy()
 
 
 class Circle:
@@ -102,13 +132,13 @@ def by_farthest_insertion(legs: Floats) -> list[int]:
     return circle.order()
 
 
-def by_insertion(legs: Floats, x: Any) -> list[int]:
+def by_insertion(legs: Floats, rules: Rules) -> list[int]:
     """Customers in order: the most prize for its detour while the length allows, or all that is owed and pays."""
-    prize = x.prize[0].double().numpy()
-    by_prize = hasattr(x, "max_length")
-    limit = float(x.max_length[0]) * (1 + EXACT) if by_prize else np.inf
-    penalty = np.zeros_like(prize) if by_prize else x.penalty[0].double().numpy()
-    owed = 0.0 if by_prize else float(x.min_prize[0]) * (1 - EXACT)
+    assert rules.prize is not None
+    prize, by_prize = rules.prize, rules.limit is not None
+    limit = np.inf if rules.limit is None else rules.limit * (1 + EXACT)
+    penalty = np.zeros_like(prize) if rules.penalty is None else rules.penalty
+    owed = (rules.least or 0.0) * (1 - EXACT)
     circle = Circle(legs)
     detour, edge = circle.detours_at(0), np.zeros(len(legs), dtype=np.int64)
     out = np.ones(len(legs), dtype=bool)
@@ -140,14 +170,12 @@ def by_insertion(legs: Floats, x: Any) -> list[int]:
     return circle.order()[1:]
 
 
-def cut_tour(x: Any) -> list[int] | None:
+def cut_tour(problem: Problem, x: Any) -> list[int] | None:
     """For a limited length over legs with shortcuts, where no single node may fit though several do; else None."""
-    if x.distances is None or not hasattr(x, "max_length"):
+    rules = rules_of(problem, x)
+    if x.distances is None or rules.limit is None or rules.prize is None or not has_shortcuts(legs := legs_of(x)):
         return None
-    legs = legs_of(x)
-    if not has_shortcuts(legs):
-        return None
-    return [*by_cutting(legs, x.prize[0].double().numpy(), float(x.max_length[0]) * (1 + EXACT)), 0]
+    return [*by_cutting(legs, rules.prize, rules.limit * (1 + EXACT)), 0]
 
 
 def has_shortcuts(legs: Floats) -> bool:

@@ -21,7 +21,7 @@ from routelearn.problems.base import Problem, concat, to_device
 from routelearn.runtime.compiling import best_device
 from routelearn.runtime.processors import usable_processors
 from routelearn.solving.anytime import one_torch_thread
-from routelearn.solving.arguments import effort, stops_of
+from routelearn.solving.arguments import effort, sorted_out, stops_of
 from routelearn.solving.board import Board
 from routelearn.solving.heuristic import first_solution
 from routelearn.solving.loading import load_search
@@ -40,13 +40,6 @@ def solve_many(
     *,
     latlon: Any = None,
     matrix: Any = None,
-    demand: Any = None,
-    capacity: Any = None,
-    prize: Any = None,
-    penalty: Any = None,
-    real_prize: Any = None,
-    max_length: Any = None,
-    min_prize: Any = None,
     ids: Any = None,
     depot: Any = None,
     problem: str | None = None,
@@ -56,6 +49,7 @@ def solve_many(
     model: str | Path | None = None,
     device: str = "auto",
     threads: int | None = None,
+    **attributes: Any,
 ) -> list[Solution]:
     """A solution for every instance: arguments as for `solve`, each with one entry per instance ([B, N, 2], or a list).
 
@@ -65,11 +59,9 @@ def solve_many(
     """
     began = time.perf_counter()
     effort(0 if seconds is None else seconds, seed, threads)  # before any of them is used
-    columns = {
-        "coords": coords, "latlon": latlon, "matrix": matrix, "demand": demand, "prize": prize, "penalty": penalty,
-        "real_prize": real_prize, "ids": ids,
-    }  # fmt: skip
-    given = {name: value for name, value in columns.items() if value is not None}
+    columns, limits = sorted_out(attributes, problem)
+    arguments = {"coords": coords, "latlon": latlon, "matrix": matrix, **columns, "ids": ids}
+    given = {name: value for name, value in arguments.items() if value is not None}
     if not given:
         raise InputError("no places; give coords, latlon or matrix, one entry per instance")
     counts = {name: _length(value, name) for name, value in given.items()}
@@ -84,14 +76,19 @@ def solve_many(
             raise InputError(f"instance {row}: ids is {shown(names)}; a list with one entry per stop is needed")
     depots = _per_instance(depot, batch, "depot")
     stops = [
-        stops_of(source=f"instance {row}", depot=depots[row], **{name: value[row] for name, value in given.items()})
+        stops_of(
+            source=f"instance {row}",
+            depot=depots[row],
+            problem=problem,
+            **{name: value[row] for name, value in given.items()},
+        )
         for row in range(batch)
     ]
     if seconds is not None and seconds > 0:  # reading the arguments is part of the time
         seconds = max(1e-9, seconds - (time.perf_counter() - began))
     return solve_many_stops(
-        stops, problem=problem, capacity=capacity, max_length=max_length, min_prize=min_prize, seconds=seconds,
-        seed=seed, policy=policy, model=model, device=device, threads=threads,
+        stops, problem=problem, seconds=seconds, seed=seed, policy=policy, model=model, device=device, threads=threads,
+        **limits,
     )  # fmt: skip
 
 
@@ -99,22 +96,23 @@ def solve_many_stops(
     stops: Sequence[Stops],
     *,
     problem: str | None = None,
-    capacity: Any = None,
-    max_length: Any = None,
-    min_prize: Any = None,
     seconds: float | None = None,
     seed: int = 0,
     policy: bool = True,
     model: str | Path | None = None,
     device: str = "auto",
     threads: int | None = None,
+    **limits: Any,
 ) -> list[Solution]:
     """As `solve_many`, for stops that a reader made."""
     began = time.perf_counter()
     time_for_all, seed, threads = effort(0 if seconds is None else seconds, seed, threads)
     seconds = None if seconds is None else time_for_all
-    limits = [_per_instance(value, len(stops), name) for value, name in _limits(capacity, max_length, min_prize)]
-    converted = [to_instance(one, problem, *(limit[row] for limit in limits)) for row, one in enumerate(stops)]
+    each = {name: _per_instance(value, len(stops), name) for name, value in limits.items()}
+    converted = [
+        to_instance(one, problem, **{name: values[row] for name, values in each.items()})
+        for row, one in enumerate(stops)
+    ]
     groups: dict[Any, list[int]] = {}
     for row, one in enumerate(converted):
         groups.setdefault((one.problem.name, one.referee.xy.shape[1], one.referee.distances is None), []).append(row)
@@ -152,10 +150,6 @@ def _length(value: Any, name: str) -> int:
         return len(value)
     except TypeError:
         raise InputError(f"{name} is a {type(value).__name__}; one entry per instance is needed") from None
-
-
-def _limits(capacity: Any, max_length: Any, min_prize: Any) -> tuple[tuple[Any, str], ...]:
-    return (capacity, "capacity"), (max_length, "max_length"), (min_prize, "min_prize")
 
 
 def _per_instance(value: Any, count: int, name: str) -> list[Any]:

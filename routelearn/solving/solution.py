@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +44,6 @@ class Solution(solutions.Solution):
     seconds: float = 0.0  # from the call to the answer; start-up of compiled code and model not counted
     events: tuple[Event, ...] = ()  # every new best solution of the search, in order
     notes: tuple[str, ...] = ()  # what the user should know, one line each
-    limits: dict[str, float] = field(default_factory=dict)  # capacity, max_length, min_prize where there are such
     layout: tuple[tuple[str | int, float, float], ...] = ()  # id and position on a drawing, by node number
     embedded: bool = False  # the layout was made from distances alone
     interrupted: bool = False  # the search was ended before its time
@@ -143,12 +142,6 @@ def make_solution(
     """The tour [T] as a Solution; the problem itself checks and measures it, and raises Infeasible if it must."""
     plain = solutions.solution_of(converted, stops, tour)
     x, scale = converted.referee, converted.scale
-    limits: dict[str, float] = {}
-    if hasattr(x, "capacity"):
-        limits["capacity"] = int(x.capacity[0]) / scale.demand
-    for name in ("max_length", "min_prize"):
-        if hasattr(x, name):
-            limits[name] = float(getattr(x, name)[0])
     positions = x.xy[0].tolist()
     values: dict[str, Any] = {f.name: getattr(plain, f.name) for f in dataclasses.fields(plain)}
     return Solution(
@@ -156,7 +149,6 @@ def make_solution(
         seconds=seconds,
         events=events,
         notes=(*converted.notes, *notes),
-        limits=limits,
         layout=tuple((name, a, b) for name, (a, b) in zip(scale.ids, positions, strict=True)),
         embedded=stops.xy is None and stops.latlon is None,
     )

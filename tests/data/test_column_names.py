@@ -23,11 +23,11 @@ AMOUNTS = (
 @pytest.mark.parametrize("name", AMOUNTS)
 def test_an_amount_is_the_demand_where_there_is_no_other(name):
     stops = csv_file.parse(f"x;y;{name}\n0;0;\n1;2;2,5\n", "a.csv")
-    assert (stops.demand[1], stops.unused) == (2.5, ())
+    assert (stops.columns["demand"][1], stops.unused) == (2.5, ())
     stops = csv_file.parse(f"x;y;{name};Demand\n0;0;;0\n1;2;2,5;7\n", "a.csv")
-    assert (stops.demand[1], stops.unused) == (7, (name,))
+    assert (stops.columns["demand"][1], stops.unused) == (7, (name,))
     stops = csv_file.parse(f"x;y;{name};demand\n0;0;;\n1;2;2,5;\n", "a.csv")  # an empty column is no other
-    assert (stops.demand[1], stops.unused) == (2.5, ())
+    assert (stops.columns["demand"][1], stops.unused) == (2.5, ())
     with pytest.raises(InputError, match=r"a\.csv, line 3: .* is 'much', not a number") as caught:
         csv_file.parse(f"x;y;{name}\n0;0;\n1;2;much\n", "a.csv")
     assert name.split()[0] in str(caught.value)  # by the user's own word
@@ -37,7 +37,7 @@ def test_two_amounts_are_refused_in_one_line():
     told = "a.csv: 'Menge' and 'Gewicht' could both be the demand; name the one that counts 'demand'"
     with pytest.raises(InputError, match=told):
         csv_file.parse("x;y;Menge;Gewicht\n0;0;0;0\n1;2;3;4\n", "a.csv")
-    assert csv_file.parse("x;y;Menge;Gewicht\n0;0;0;0\n1;2;3;0\n", "a.csv").demand == (0, 3)
+    assert csv_file.parse("x;y;Menge;Gewicht\n0;0;0;0\n1;2;3;0\n", "a.csv").columns["demand"] == (0, 3)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_column_that_names_a_warehouse_marks_none():
     ("name", "ours"), [("Gewinn", "prize"), ("premio", "prize"), ("Strafe", "penalty"), ("pénalité", "penalty")]
 )
 def test_prizes_and_penalties(name, ours):
-    assert getattr(csv_file.parse(f"x,y,{name}\n0,0,0\n1,2,5\n", "a.csv"), ours).tolist() == [0, 5]
+    assert csv_file.parse(f"x,y,{name}\n0,0,0\n1,2,5\n", "a.csv").columns[ours].tolist() == [0, 5]
 
 
 def test_what_nobody_claims_is_noted_and_what_the_problem_lacks():
@@ -103,7 +103,7 @@ def test_keys_of_json_and_geojson_are_understood_and_noted():
         '[{"Kunde": "A", "Breite": 53.1, "Länge": 10.1, "Menge": 3}, {"Breite": 53.2, "Länge": 10.2, "Menge": 4}]}',
         "a.json",
     )
-    assert (stops.ids, stops.capacity, stops.demand) == (("depot", "A", 2), 9, (0, 3, 4))
+    assert (stops.ids, stops.limits["capacity"], stops.columns["demand"]) == (("depot", "A", 2), 9, (0, 3, 4))
     assert stops.unused == ("Tor",)
     point = {"type": "Point", "coordinates": [10, 53]}
     features = [{"type": "Feature", "geometry": point, "properties": {"Menge": n, "color": "red"}} for n in (0, 3)]
@@ -162,7 +162,7 @@ def test_the_words_of_a_plugin_are_understood_where_nobody_else_has_them(monkeyp
     assert csv_file.parse(text, "a.csv").unused == ("Kisten",)
     monkeypatch.setitem(PROBLEMS, "crates", Crates())
     stops = csv_file.parse(text, "a.csv")
-    assert (stops.demand, stops.prize.tolist(), stops.unused) == ((0, 3), [0, 4], ())
+    assert (stops.columns["demand"], stops.columns["prize"].tolist(), stops.unused) == ((0, 3), [0, 4], ())
 
 
 @pytest.mark.parametrize("names", ["X-Koordinate;Y-Koordinate", "XCOORD.;YCOORD.", "coordonnée x;Coordonnée Y"])

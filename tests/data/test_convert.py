@@ -190,7 +190,7 @@ def test_stops_in_one_place_and_on_a_line_are_no_trouble():
         (PENALTIES, {}, "pctsp needs a minimum prize"),
         (PENALTIES, {"min_prize": 26}, "the minimum prize 26 is out of reach; all prizes together are 25"),
         (PENALTIES.replace("30,0,5,60", "30,0,-5,60"), {"min_prize": 3}, "line 3: the prize is -5"),
-        ("x,y,demand,prize\n0,0,0,0\n1,1,1,1\n", {}, "both demands and prizes or penalties; name the problem"),
+        ("x,y,demand,prize\n0,0,0,0\n1,1,1,1\n", {}, "both demands and prizes; name the problem"),
     ],
 )
 def test_what_cannot_be_solved_is_refused_in_one_line(text, options, message):

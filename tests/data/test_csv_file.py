@@ -46,7 +46,7 @@ def test_a_spreadsheet_with_semicolons_decimal_commas_quotes_and_line_ends():
     assert stops.ids == ('the "hub"', "b; c", "d")
     assert stops.where == ("line 2", "line 3", "line 6")
     np.testing.assert_array_equal(stops.xy, [[0.5, 1], [2.25, 3], [4, 5]])
-    assert stops.demand == (0, Fraction(1, 10), 7)
+    assert stops.columns["demand"] == (0, Fraction(1, 10), 7)
     assert stops.depot == 0
 
 
@@ -55,7 +55,7 @@ def test_tabs_and_every_column():
     stops = parse(text, "stops.tsv")
     assert stops.depot == 1
     for column, value in (("prize", 3), ("penalty", 4), ("real_prize", 5)):
-        assert getattr(stops, column).tolist() == [value, 0]
+        assert stops.columns[column].tolist() == [value, 0]
 
 
 def test_the_names_of_public_transport():
@@ -143,7 +143,7 @@ def test_notes_are_left_alone(name):
 
 
 def test_beside_a_demand_a_weight_is_a_note():
-    assert parse("x,y,demand,weight\n1,2,,\n4,5,6,7\n", "stops.csv").demand == (0, 6)
+    assert parse("x,y,demand,weight\n1,2,,\n4,5,6,7\n", "stops.csv").columns["demand"] == (0, 6)
 
 
 BROKEN = {

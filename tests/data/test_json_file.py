@@ -18,13 +18,14 @@ def test_an_object_with_everything():
     )
     assert stops.ids == ("depot", 7, "b")
     assert stops.depot == 0
-    assert stops.demand == (0, Fraction(1, 10), 3)
-    assert (stops.capacity, stops.problem) == (Fraction(5, 2), "sdvrp")
+    assert stops.columns["demand"] == (0, Fraction(1, 10), 3)
+    assert (stops.limits["capacity"], stops.problem) == (Fraction(5, 2), "sdvrp")
     np.testing.assert_array_equal(stops.xy, [[0, 0.25], [1, 2], [3, 4]])
 
 
 def test_bare_lists_of_objects_and_of_pairs():
-    assert parse('[{"lat": 1, "lng": 2, "Prize": 5}, {"lat": 3, "lng": 4, "Prize": 0}]', "a").prize.tolist() == [5, 0]
+    objects = parse('[{"lat": 1, "lng": 2, "Prize": 5}, {"lat": 3, "lng": 4, "Prize": 0}]', "a")
+    assert objects.columns["prize"].tolist() == [5, 0]
     assert parse("[[1, 2], [3.5, 4]]", "a").xy.tolist() == [[1, 2], [3.5, 4]]
 
 
@@ -68,7 +69,7 @@ def test_a_matrix_from_elsewhere_takes_the_place_of_coordinates():
     elsewhere = np.array([[0.0, 1], [2, 0]])
     for text in ('{"stops": [{"id": "a"}, {"id": "b", "demand": 3}], "capacity": 4}', '{"capacity": 4, "depot": 1}'):
         stops = parse(text, "a.json", elsewhere)
-        assert (stops.matrix is elsewhere, stops.xy, stops.capacity) == (True, None, 4)
+        assert (stops.matrix is elsewhere, stops.xy, stops.limits["capacity"]) == (True, None, 4)
     own = parse('{"stops": [{"id": "a"}, {"id": "b"}], "matrix": [[0, 5], [5, 0]]}', "a.json", elsewhere)
     assert own.matrix is elsewhere
 
@@ -78,7 +79,7 @@ def test_a_matrix_with_and_without_stops():
     assert alone.matrix.tolist() == [[0, 1.5], [2, 0]]  # a diagonal is never travelled
     assert (alone.ids, alone.depot, alone.metric) == ((1, 2), 1, "matrix")
     named = parse('{"matrix": [[0, 1], [2, 0]], "stops": [{"id": "a", "demand": 0}, {"id": "b", "demand": 2}]}', "a")
-    assert (named.ids, named.demand, named.xy) == (("a", "b"), (0, 2), None)
+    assert (named.ids, named.columns["demand"], named.xy) == (("a", "b"), (0, 2), None)
 
 
 BROKEN = {
@@ -146,7 +147,7 @@ def test_geojson_points_with_properties():
     }
     stops = parse(json.dumps(collection), "a.geojson")
     np.testing.assert_array_equal(stops.latlon, [[52.1, 4.3], [52.2, 4.4]])
-    assert (stops.ids, stops.depot, stops.demand, stops.capacity) == (("hub", "b"), 0, (0, 2), 9)
+    assert (stops.ids, stops.depot, stops.columns["demand"], stops.limits["capacity"]) == (("hub", "b"), 0, (0, 2), 9)
 
 
 @pytest.mark.parametrize("depot", ["b", 12])

@@ -52,7 +52,7 @@ def test_the_suffix_and_the_content_lead_to_the_same_stops(kind, tmp_path, monke
     [piped] = read_stops("-")
     assert by_suffix.ids == by_content.ids == piped.ids
     assert by_suffix.metric == by_content.metric == piped.metric
-    assert by_suffix.demand == by_content.demand == piped.demand
+    assert by_suffix.columns == by_content.columns == piped.columns
     assert piped.source == "standard input"
 
 
@@ -94,7 +94,7 @@ def test_a_matrix_serves_stops_without_places(tmp_path):
         [stops] = read_stops(tmp_path / name, matrix=tmp_path / "m.csv")
         assert (stops.ids, stops.xy, stops.metric) == (("W", "B", "C"), None, "matrix")
         assert stops.matrix_file == str(tmp_path / "m.csv")
-        assert to_instance(stops, capacity=None if stops.demand is None else 5).policy.xy.isfinite().all()
+        assert to_instance(stops, capacity=5 if "demand" in stops.columns else None).policy.xy.isfinite().all()
     with pytest.raises(InputError, match=r"2 sets of stops, but one matrix"):
         read_stops(str(tmp_path / "a.*"), matrix=tmp_path / "m.csv")
 
@@ -344,7 +344,7 @@ def check_read(parse, text):
     """Read and convert; an InputError must be one short line, and places must be finite."""
     try:
         stops = parse(text, "file")
-        converted = to_instance(stops, **({} if stops.demand is None or stops.capacity else {"capacity": 10}))
+        converted = to_instance(stops, **({} if "demand" not in stops.columns or stops.limits else {"capacity": 10}))
     except InputError as error:
         problem = str(error) if "\n" in str(error) or len(str(error)) > 400 else None
     else:

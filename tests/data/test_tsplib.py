@@ -102,7 +102,7 @@ VRP = (
 
 def test_a_vrp_whose_depot_is_not_first_and_whose_demands_are_in_disorder():
     stops = parse_vrp(VRP, "t.vrp")
-    assert (stops.depot, stops.demand, stops.capacity) == (2, (7, 10, 0), 10)
+    assert (stops.depot, stops.columns["demand"], stops.limits["capacity"]) == (2, (7, 10, 0), 10)
     converted = to_instance(stops)
     assert converted.problem.name == "cvrp"
     assert converted.scale.ids == (3, 1, 2)
@@ -228,7 +228,7 @@ def test_published_routes_cost_what_is_published(name, cost, tmp_path):
     assert vrplib.read_solution(tmp_path / "ours.sol") == published
     theirs = vrplib.read_instance(LIBRARY / f"{name}.vrp")
     assert np.array_equal(stops.matrix, np.floor(theirs["edge_weight"] + 0.5))
-    assert [int(d) for d in stops.demand] == theirs["demand"].tolist()
+    assert [int(d) for d in stops.columns["demand"]] == theirs["demand"].tolist()
 
 
 def best_tour(matrix, seed=0, kicks=400):

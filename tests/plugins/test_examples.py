@@ -98,6 +98,7 @@ class Instance(NamedTuple):
 @routelearn.register
 class Unlimited(open_vrp.OpenVRP):
     name = "open-unlimited"
+    attributes = open_vrp.OpenVRP.attributes[:2]
 
     def sample(self, rng, batch, n):
         x = super().sample(rng, batch, n)
@@ -180,3 +181,29 @@ def test_a_limit_on_lengths_is_read_with_the_stops(unlimited):
     done = run("solve", "stops.csv", *options, "--seconds", 0.3, "--out", "s.json", folder=unlimited)
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads((unlimited / "s.json").read_text())["cost"] == pytest.approx(50)
+    document = json.loads((unlimited / "s.json").read_text())
+    assert (document["length"], document["limits"]) == (pytest.approx(50), {"capacity": 12, "max_length": 30})
+
+
+def test_what_is_declared_says_which_problem_it_is(unlimited):
+    """With its plugin, a file with demands is open routing as soon as a longest route is given, and CVRP before."""
+    plugin = ("--plugin", FOLDER / "open_vrp.py", "--capacity", 12, "--seconds", 0)
+    for options, problem in (((), "cvrp"), (("--max-length", 30), "open-vrp")):
+        done = run("solve", "stops.csv", *plugin, *options, "--out", "s.json", folder=unlimited)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert json.loads((unlimited / "s.json").read_text())["problem"] == problem
+    done = run("improve", "s.json", "--plugin", FOLDER / "open_vrp.py", "--seconds", 0.2, folder=unlimited)
+    assert (done.returncode, done.stderr) == (0, "")
+    done = run("solve", "stops.csv", *plugin, "--problem", "open-vrp", folder=unlimited)
+    assert done.stderr == "error: stops.csv: open-vrp needs a maximum length; give max_length\n"
+    shape = [(0, 0), (3, 4), (6, 8)]
+    plugins.load(FOLDER / "open_vrp.py")
+    solution = routelearn.solve(shape, demand=[0, 1, 1], capacity=2, max_length=12, problem="open-vrp", seconds=0.1)
+    assert (solution.lengths, solution.returns) == ([10], False)
+    assert [line.split(",")[2] for line in solution.to_csv().splitlines()] == [
+        "id",
+        "0",
+        "1",
+        "2",
+    ]
+    assert routelearn.solve(shape, demand=[0, 1, 1], capacity=2, seconds=0).returns

@@ -31,6 +31,8 @@ def test_every_problem_declares_its_fields(name):
         ((DEMAND, PRIZE._replace(also=("De-mand",))), "demand and prize are both named 'De-mand'"),
         ((Attribute("xy", "stop"),), "an attribute cannot be named 'xy'"),
         ((Attribute("two words", "stop"),), "an attribute cannot be named 'two words'"),
+        ((Attribute("seconds", "instance"),), "an attribute cannot be named 'seconds'"),
+        ((Attribute("window", "stop", sign="even"),), "window has the sign 'even'; the choices are any, not negative"),
         ((Attribute("window", "stop", shape=2),), "window has the shape 2; a tuple of sizes"),
         ((Attribute("window", "stop", also="tw"),), "the other names of window must be a tuple of words"),
     ],

@@ -1,3 +1,3 @@
 """How the tests start the command `serve` in a process of its own."""
 
-START = "import sys; from routelearn.cli import command; command('serve').main(args=sys.argv[1:])"
+START = "import sys; from routelearn.cli import main; main(['serve', *sys.argv[1:]])"

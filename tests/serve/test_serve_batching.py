@@ -327,7 +327,7 @@ def test_what_only_the_client_knows_is_asked_for():
     fields = OPTIONS | random_instance("spctsp", 12, 3)
     del fields["real_prize"]
     with pytest.raises(
-        InputError, match="the request: spctsp needs real_prize, the prize that a visit to each stop really brings"
+        InputError, match=r"the request: spctsp needs a real_prize for every stop \(what a visit turns out to bring"
     ):
         jobs.solve(fields | {"solver": "reopt-all", "seconds": 0.2}, LIMITS, Board(), None)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import http.client
 import itertools
@@ -13,6 +14,7 @@ import threading
 import time
 
 import pytest
+from dispatch_cases import REFUSED, SOLVED
 from requesting import SQUARE, many, post
 
 from routelearn.problems import PROBLEMS
@@ -326,7 +328,7 @@ def test_a_client_that_goes_away_stops_its_search(server, path):
 
 def test_files_are_read_with_the_words_of_the_command_line(server):
     from routelearn.data import csv_file
-    from routelearn.serve.schemas import Problem
+    from routelearn.serve.schemas import bodies
 
     text = "x,y\n1,2\n3,four\n"
     told = post(server, "/stops", {"name": "stops.csv", "text": text}).json()["error"]
@@ -338,7 +340,7 @@ def test_files_are_read_with_the_words_of_the_command_line(server):
         "3 6 8\nDEMAND_SECTION\n1 0\n2 4\n3 5\nDEPOT_SECTION\n1\n-1\nEOF\n"
     )
     fields = post(server, "/stops", {"name": "t.vrp", "text": vrp}).json()
-    Problem.model_validate(fields)
+    bodies().file.model_validate(fields)
     assert post(server, "/solve", fields | {"seconds": 0.1}).json()["cost"] == 20
     text = "x;y;Fahrer;Menge\n0;0;;\n1;2;Jo;3\n3;4;Al;2\n"
     fields = post(server, "/stops", {"name": "stops.csv", "text": text}).json()
@@ -369,3 +371,42 @@ def test_metrics_say_which_text_format_they_are(server):
     response = httpx.get(f"{server.url}/metrics")
     assert response.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
     assert 'routelearn_workers_ready{lane="construct"} 1.0' in response.text.splitlines()
+
+
+# --------------------------------------------------------------------------------- files as dispatchers have them
+
+
+def as_bytes(text, encoding):
+    return {"name": "tour.csv", "base64": base64.b64encode(text.encode(encoding)).decode()}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_file_with_a_rule_is_refused_in_the_words_of_the_command_line(server, case):
+    text, encoding, told = REFUSED[case]
+    answer = post(server, "/stops", as_bytes(text, encoding))
+    assert answer.status_code == 422
+    assert answer.json()["error"].startswith("tour.csv")
+    assert told in answer.json()["error"]
+
+
+@pytest.mark.parametrize("case", SOLVED)
+def test_a_file_is_read_and_solved_with_its_notes(server, case):
+    text, encoding, options, visited, notes = SOLVED[case]
+    fields = post(server, "/stops", as_bytes(text, encoding)).json()
+    answer = post(server, "/solve", {**fields, **options, "seconds": 0}).json()
+    assert sum(len(route["stops"]) for route in answer["routes"]) == visited
+    assert answer["notes"] == [note.replace("line 7", "row 5") for note in notes]
+
+
+def test_a_file_comes_as_text_or_as_bytes_and_not_as_both(server):
+    for body, told in (
+        ({}, "give either text or base64"),
+        ({"text": "x,y\n1,2\n", "base64": "eA=="}, "give either text or base64"),
+        ({"base64": "?"}, "base64 holds something else than base64"),
+        (
+            as_bytes("x,y\n1,\u0416\u0416\u0416\u0416\n", "cp1251"),
+            "tour.csv, line 2: not utf-8 text; save the file as UTF-8",
+        ),
+    ):
+        answer = post(server, "/stops", {"name": "tour.csv"} | body)
+        assert (answer.status_code, told in answer.json()["error"]) == (422, True)

@@ -9,13 +9,14 @@ schemas = pytest.importorskip("routelearn.serve.schemas")
 
 from routelearn.serve.words import refusal_of  # noqa: E402
 
+BODIES = schemas.bodies()
 PLACES = [[0.1, 0.2], [0.3, 0.3]]
 
 
 def told(model, body):
     with pytest.raises(pydantic.ValidationError) as error:
         model.model_validate(body)
-    return refusal_of(error.value.errors(), list(model.model_fields), list(schemas.Instance.model_fields))
+    return refusal_of(error.value.errors(), list(model.model_fields), list(BODIES.instance.model_fields))
 
 
 @pytest.mark.parametrize(
@@ -42,35 +43,33 @@ def told(model, body):
     ],
 )
 def test_a_wrong_type_is_told_with_place_value_and_what_is_needed(body, field, words):
-    refusal = told(schemas.SolveRequest, {"coords": PLACES} | body)
+    refusal = told(BODIES.solve, {"coords": PLACES} | body)
     assert (refusal.status, refusal.field, refusal.error) == (422, field, words)
 
 
 def test_an_unknown_key_is_told_with_those_that_are_known():
-    refusal = told(schemas.SolveRequest, {"coords": PLACES, "second": 1})
+    refusal = told(BODIES.solve, {"coords": PLACES, "second": 1})
     assert refusal.field == "second"
     assert refusal.error.startswith("the request: 'second' is not known; the keys are ")
     assert "seconds" in refusal.error
-    inner = told(schemas.BatchRequest, {"instances": [{"coords": PLACES}, {"coords": PLACES, "seconds": 1}]})
+    inner = told(BODIES.batch, {"instances": [{"coords": PLACES}, {"coords": PLACES, "seconds": 1}]})
     assert inner.field == "instances.1.seconds"
     assert inner.error.startswith("instance 1: 'seconds' is not known; the keys are coords, latlon, matrix")
     assert "decode" not in inner.error, "that is a key of the batch, not of an instance"
 
 
 def test_instances_are_counted_as_the_answers_are():
-    assert (
-        told(schemas.BatchRequest, {"instances": []}).error == "the request: instances is empty; at least 1 is needed"
-    )
-    assert told(schemas.BatchRequest, {}).error == "the request: instances is missing; it is needed"
-    wrong = told(schemas.BatchRequest, {"instances": [{"coords": PLACES}, {"coords": [[1, "x"]]}]})
+    assert told(BODIES.batch, {"instances": []}).error == "the request: instances is empty; at least 1 is needed"
+    assert told(BODIES.batch, {}).error == "the request: instances is missing; it is needed"
+    wrong = told(BODIES.batch, {"instances": [{"coords": PLACES}, {"coords": [[1, "x"]]}]})
     assert wrong.error == "instance 1, row 0: coords is 'x', not a number"
-    no_object = told(schemas.BatchRequest, {"instances": [3]})
+    no_object = told(BODIES.batch, {"instances": [3]})
     assert no_object.error.startswith("instance 0: holds 3; an object is needed, with the keys coords")
 
 
 @pytest.mark.parametrize("body", [[], "x", None, 7])
 def test_what_is_no_object_is_told_so(body):
-    assert "an object is needed, with the keys coords" in told(schemas.SolveRequest, body).error
+    assert "an object is needed, with the keys coords" in told(BODIES.solve, body).error
 
 
 def test_the_words_are_those_of_a_file_with_the_same_mistake():
@@ -81,12 +80,12 @@ def test_the_words_are_those_of_a_file_with_the_same_mistake():
         json_file.parse('{"stops": [{"x": 1, "y": "two"}]}', "stops.json")
     ending = " is 'two', not a number"
     assert str(error.value).endswith(ending)
-    assert told(schemas.SolveRequest, {"coords": [[1, "two"]]}).error.endswith(ending)
+    assert told(BODIES.solve, {"coords": [[1, "two"]]}).error.endswith(ending)
 
 
 @pytest.mark.parametrize("body", [{"a\nb": 1}, {"a\ud800": 1}, {"problem": "\udfff"}, {"probl\u00e9m": 1}])
 def test_no_letter_breaks_the_line(body):
-    refusal = told(schemas.SolveRequest, {"coords": PLACES} | body)
+    refusal = told(BODIES.solve, {"coords": PLACES} | body)
     for text in (refusal.error, refusal.field or ""):
         assert "\n" not in text
         text.encode("ascii")

@@ -44,7 +44,7 @@ def test_effort_and_depot_are_so_too() -> None:
     ids=lambda demand: f"{type(demand).__name__} {getattr(demand, 'dtype', '')}",
 )
 def test_demands_of_single_precision_are_the_decimals_that_were_meant(demand: object) -> None:
-    assert stops_of(coords=PLACES, demand=demand).demand == (0, Fraction(3, 10), Fraction(7, 10))
+    assert stops_of(coords=PLACES, demand=demand).columns["demand"] == (0, Fraction(3, 10), Fraction(7, 10))
     assert solve(PLACES, demand=demand, capacity=np.float32(1.1), seconds=0).limits == {"capacity": 1.1}
 
 

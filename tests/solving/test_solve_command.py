@@ -11,6 +11,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from routelearn.commands.attributes import with_attributes
 from routelearn.commands.improve import improve
 from routelearn.commands.solve import answer_names, solve, try_writing
 from routelearn.errors import InputError
@@ -20,7 +21,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 def call(command, *arguments: object, stdin: str | None = None):
     app = typer.Typer()
-    app.command()(command)
+    app.command()(with_attributes(command))
     result = CliRunner().invoke(app, [str(a) for a in arguments], input=stdin, catch_exceptions=True)
     if isinstance(result.exception, InputError):
         raise result.exception

@@ -82,7 +82,7 @@ def test_a_minimum_prize_that_the_sum_meets_exactly_is_met() -> None:
     stops = stops_of(coords=[(0, 0), (1, 0), (1, 0.1), (9, 9)], prize=[0, 0.7, 0.1, 1], penalty=[0, 0, 0, 0])
     converted = to_instance(stops, min_prize=0.8)
     near = torch.tensor([[[1, 2, 0]]])
-    for tour in (construct(converted.referee), _searched(converted)):
+    for tour in (construct(converted.problem, converted.referee), _searched(converted)):
         assert sorted(tour[0, 0].tolist()) == [0, 1, 2]
     check_strictly(converted.problem, converted.referee, near)
     with pytest.raises(Infeasible, match=r"0\.80000001 is required"):

@@ -1,5 +1,8 @@
 // One map: stops, routes in colours, and, while thinking, the decoder's probabilities.
 
+import { columns, limits, written } from "./instance.js";
+import { ends } from "./keep.js";
+
 const SIDE = 600;
 const MARGIN = 30;
 const NAMESPACE = "http://www.w3.org/2000/svg";
@@ -132,11 +135,9 @@ export class Board {
     const [routes, halos, stops] = this.layers;
     for (const layer of this.layers) layer.replaceChildren();
     (answer?.routes || []).forEach((route, i) => {
-      const ends = answer.depot !== null ? [answer.depot] : route.stops.slice(0, 1);
-      const names = answer.depot !== null ? [...ends, ...route.stops, ...ends] : [...route.stops, ...ends];
-      const line = names.map((name) => at.get(String(name))).filter(Boolean);
+      const line = ends(answer, route).map((name) => at.get(String(name))).filter(Boolean);
       const path = element("polyline", { class: "route", points: line.join(" "), stroke: colour(i), "data-route": i });
-      path.append(element("title", {}, describe(route, i, answer)));
+      path.append(element("title", {}, describe(route, i, answer, info)));
       path.addEventListener("pointerenter", () => this.light(i));
       path.addEventListener("pointerleave", () => this.light(null));
       routes.append(path);
@@ -169,8 +170,8 @@ export class Board {
   }
 
   #words(stop, info, depot, step, node, why) {
-    const values = ["demand", "prize", "penalty"].filter((name) => info.needs.includes(name) && !depot && stop[name] != null);
-    const lines = [`${stop.id}${depot ? " (depot)" : ""}`, ...values.map((name) => `${name} ${stop[name]}`)];
+    const known = columns(info).filter((one) => (one.at_depot || !depot) && !one.revealed_on_visit && stop.values[one.name] != null);
+    const lines = [`${stop.id}${depot ? " (depot)" : ""}`, ...known.map((one) => `${one.title} ${written(stop.values[one.name])}`)];
     if (why) lines.push(`masked: ${why}`);
     else if (step) lines.push(`probability ${(100 * step.probabilities[node]).toFixed(2)} %`);
     return lines.join("\n");
@@ -234,7 +235,7 @@ export class Board {
       const item = document.createElement("li");
       item.tabIndex = 0;
       item.style.borderColor = colour(i);
-      item.textContent = describe(route, i, answer);
+      item.textContent = describe(route, i, answer, info);
       for (const kind of ["pointerenter", "focus"]) item.addEventListener(kind, () => this.light(i));
       for (const kind of ["pointerleave", "blur"]) item.addEventListener(kind, () => this.light(null));
       this.list.append(item);
@@ -263,7 +264,9 @@ function against(answer, rival, info) {
   return `${Math.abs(share).toFixed(2)} % ${share > 0 ? "more" : "less"} than beside${share > 0 === info.maximise ? " (better)" : ""}`;
 }
 
-function describe(route, i, answer) {
-  const load = route.load == null ? "" : `, load ${show(route.load)}${answer.limits.capacity ? ` of ${show(answer.limits.capacity)}` : ""}`;
+function describe(route, i, answer, info) {
+  const holds = limits(info).find((one) => one.of === "vehicle" && one.unit === "amount" && !one.shape.length);
+  const room = holds && answer.limits[holds.name];
+  const load = route.load == null ? "" : `, load ${show(route.load)}${room ? ` of ${show(room)}` : ""}`;
   return `route ${i + 1}: ${route.stops.length} stop${route.stops.length === 1 ? "" : "s"}, length ${show(route.length)}${load}`;
 }

@@ -1,14 +1,26 @@
-// The stops on the page, the limits beside them, and how they become a request or a link.
+// The stops on the page, the limits beside them, and how they become a request or a link. What a stop or an instance
+// has beside its place, the service says: the attributes of its problems.
 
-export const COLUMNS = ["demand", "prize", "penalty", "real_prize"];
-export const LIMITS = ["capacity", "max_length", "min_prize"];
+export const columns = (info) => info.attributes.filter((one) => one.of === "stop");
+export const limits = (info) => info.attributes.filter((one) => one.of !== "stop");
+
+// A number, or several, as people write them in a field; null for an empty one, undefined for anything else.
+export function parsed(one, text) {
+  const parts = text.trim().split(/[\s;/|]+/).filter(Boolean);
+  if (!parts.length) return null;
+  const numbers = parts.map(Number);
+  if (!numbers.every(Number.isFinite) || numbers.length !== one.shape.reduce((all, size) => all * size, 1)) return undefined;
+  return one.shape.length ? numbers : numbers[0];
+}
+
+export const written = (value) => (value == null ? "" : [value].flat(9).map((one) => Number(one.toPrecision(6))).join(" "));
 
 const round = (value) => Number(value.toPrecision(7));
 
 export class Instance {
-  constructor() {
-    this.problem = "tsp";
-    this.stops = []; // {id, a, b, demand, prize, penalty, real_prize}; a, b: x, y or lat, lon
+  constructor(problem) {
+    this.problem = problem;
+    this.stops = []; // {id, a, b, values}; a, b: x, y or lat, lon; values: attributes by name
     this.globe = false;
     this.depot = 0;
     this.matrix = null;
@@ -18,20 +30,19 @@ export class Instance {
   }
 
   // Fields of a request (or of /stops and /random), with what they do not say left empty.
-  static from(fields) {
-    const made = new Instance();
+  static from(fields, problems, problem) {
+    const made = new Instance(fields.problem || problem);
     const matrix = fields.matrix || null;
     made.globe = Boolean(fields.latlon);
-    made.problem = fields.problem || guess(fields);
     const count = (fields.coords || fields.latlon || matrix).length;
     const places = fields.latlon || fields.coords || circle(count); // a matrix alone has no places: a ring shows it
     made.placeless = !fields.latlon && !fields.coords;
-    made.stops = places.map(([a, b], i) => {
-      const stop = { id: fields.ids ? fields.ids[i] : i, a, b };
-      for (const name of COLUMNS) if (fields[name]) stop[name] = fields[name][i];
-      return stop;
-    });
-    for (const name of LIMITS) if (fields[name] != null) made.limits[name] = fields[name];
+    made.stops = places.map(([a, b], i) => ({ id: fields.ids ? fields.ids[i] : i, a, b, values: {} }));
+    for (const one of problems.flatMap((info) => info.attributes)) {
+      if (fields[one.name] == null) continue;
+      if (one.of === "stop") made.stops.forEach((stop, i) => (stop.values[one.name] = fields[one.name][i]));
+      else made.limits[one.name] = fields[one.name];
+    }
     made.depot = fields.depot || 0;
     made.matrix = matrix;
     made.metric = fields.metric || null;
@@ -43,7 +54,7 @@ export class Instance {
     const taken = new Set(this.stops.map((stop) => String(stop.id)));
     let id = this.stops.length;
     while (taken.has(String(id))) id += 1;
-    this.stops.push({ id, a, b });
+    this.stops.push({ id, a, b, values: {} });
     this.moved();
   }
 
@@ -59,26 +70,20 @@ export class Instance {
     this.placeless = false;
   }
 
-  // Values that the problem needs and nobody has given yet.
-  complete(info) {
+  // The values of a random instance, for whatever the problem needs and nobody has given.
+  complete(info, random) {
     const size = Math.max(1e-9, ...["a", "b"].map((axis) => span(this.stops.map((stop) => stop[axis]))));
-    this.stops.forEach((stop, i) => {
-      const home = i === this.depot;
-      const values = {
-        demand: 1 + ((i * 7) % 9), prize: round((1 + ((i * 37) % 100)) / 100), penalty: round(size / 8),
-        real_prize: round((1 + ((i * 53) % 100)) / 100),
-      };
-      for (const name of COLUMNS) {
-        if (info.needs.includes(name) && stop[name] == null) stop[name] = home ? 0 : values[name];
-      }
-    });
-    const total = (name) => this.stops.reduce((sum, stop) => sum + (stop[name] || 0), 0);
-    const unit = this.globe ? 111 : 1; // kilometres in a degree
-    const values = {
-      capacity: Math.max(10, ...this.stops.map((stop) => stop.demand || 0), Math.ceil(total("demand") / 4)),
-      max_length: round(size * unit * 2), min_prize: round(total("prize") / 2) || 1,
+    const scale = (one, value) => {
+      if (!["length", "time"].includes(one.unit)) return value;
+      const times = size * (this.globe ? 111 : 1); // kilometres in a degree
+      return Array.isArray(value) ? value.map((part) => round(part * times)) : round(value * times);
     };
-    for (const name of LIMITS) if (info.needs.includes(name) && this.limits[name] == null) this.limits[name] = values[name];
+    const home = info.has_depot ? [this.depot] : [];
+    const order = [...home, ...this.stops.map((_, i) => i).filter((i) => !home.includes(i))];
+    for (const one of info.attributes.filter(({ name }) => random[name] != null)) {
+      if (one.of !== "stop") this.limits[one.name] ??= scale(one, random[one.name]);
+      else order.forEach((i, node) => (this.stops[i].values[one.name] ??= scale(one, random[one.name][node])));
+    }
   }
 
   fields(info) {
@@ -86,12 +91,12 @@ export class Instance {
     if (!this.placeless) fields[this.globe ? "latlon" : "coords"] = this.stops.map((stop) => [stop.a, stop.b]);
     if (this.matrix) fields.matrix = this.matrix;
     else if (this.metric) fields.metric = this.metric;
-    for (const name of COLUMNS) {
-      if (info.needs.includes(name) && !(name === "prize" && this.problem === "op-const")) {
-        fields[name] = this.stops.map((stop) => stop[name] ?? 0);
-      }
+    // Those of other problems, too: the service says that they are not used.
+    for (const name of new Set(this.stops.flatMap((stop) => Object.keys(stop.values)))) {
+      const values = this.stops.map((stop) => stop.values[name] ?? null);
+      if (values.some((value) => value !== null)) fields[name] = values;
     }
-    for (const name of LIMITS) if (info.needs.includes(name) && this.limits[name] != null) fields[name] = this.limits[name];
+    for (const { name } of limits(info)) if (this.limits[name] != null) fields[name] = this.limits[name];
     fields.ids = this.stops.map((stop) => stop.id);
     if (this.depot) fields.depot = this.depot;
     if (this.notes.length) fields.notes = this.notes;
@@ -104,9 +109,10 @@ export class Instance {
     return `${location.origin}${location.pathname}#${text.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "")}`;
   }
 
-  static fromLink(hash) {
+  static fromLink(hash, problems) {
     const text = atob(hash.replace(/^#/, "").replaceAll("-", "+").replaceAll("_", "/"));
-    return Instance.from(JSON.parse(new TextDecoder().decode(Uint8Array.from(text, (letter) => letter.charCodeAt(0)))));
+    const bytes = Uint8Array.from(text, (letter) => letter.charCodeAt(0));
+    return Instance.from(JSON.parse(new TextDecoder().decode(bytes)), problems, problems[0].id);
   }
 }
 
@@ -116,10 +122,3 @@ const circle = (count) =>
   Array.from({ length: count }, (_, i) => [
     round(0.5 + 0.45 * Math.cos((2 * Math.PI * i) / count)), round(0.5 + 0.45 * Math.sin((2 * Math.PI * i) / count)),
   ]);
-
-function guess(fields) {
-  if (fields.demand) return "cvrp";
-  if (fields.penalty) return fields.real_prize ? "spctsp" : "pctsp";
-  if (fields.max_length != null) return fields.prize ? "op-unif" : "op-const";
-  return fields.prize ? "op-unif" : "tsp";
-}

@@ -7,7 +7,10 @@ export function text(kind, answer, instance, board) {
 const json = (answer) => `${JSON.stringify(answer, null, 2)}\n`;
 
 const places = (instance) => new Map(instance.stops.map((stop) => [String(stop.id), stop]));
-const ends = (answer, route) => (answer.depot !== null ? [answer.depot, ...route.stops, answer.depot] : [...route.stops, route.stops[0]]);
+
+// The stops of a route as they are driven: from the depot and, unless the way back counts for nothing, home again.
+export const ends = (answer, route) =>
+  answer.depot === null ? [...route.stops, route.stops[0]] : [answer.depot, ...route.stops, ...(answer.returns ? [answer.depot] : [])];
 
 // Longitude first, as the format asks.
 function geojson(answer, instance) {

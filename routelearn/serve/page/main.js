@@ -2,13 +2,12 @@
 
 import { Failure, get, post, setToken, stream } from "./api.js";
 import { Board } from "./board.js";
-import { COLUMNS, Instance } from "./instance.js";
+import { columns, Instance, limits, parsed, written } from "./instance.js";
 import { download, text } from "./keep.js";
 import { Player } from "./player.js";
 
 const $ = (id) => document.getElementById(id);
 const TYPES = { json: "application/json", geojson: "application/geo+json", csv: "text/csv", svg: "image/svg+xml" };
-const SPOKEN = { capacity: "capacity", max_length: "longest route", min_prize: "least prize" };
 
 let problems = [];
 let instance = new Instance();
@@ -66,29 +65,30 @@ function change(how) {
   how();
   forget();
   if (!boards.a.moving) {
-    instance.complete(info());
-    limits();
+    showLimits();
     table();
   }
   $("count").textContent = instance.stops.length;
   draw();
 }
 
-function limits() {
+function showLimits() {
   $("problem").value = instance.problem;
   $("limits").replaceChildren(
-    ...Object.keys(SPOKEN).filter((name) => info().needs.includes(name)).map((name) => {
-      const label = document.createElement("label");
-      label.className = "field";
-      const input = Object.assign(document.createElement("input"), { type: "number", step: "any", id: `limit-${name}` });
-      input.dataset.field = name;
-      input.value = instance.limits[name] == null ? "" : Number(instance.limits[name].toPrecision(6)); // exact until changed
+    ...limits(info()).map((one) => {
+      const label = Object.assign(document.createElement("label"), { className: "field", title: one.help });
+      const type = one.shape.length ? "text" : "number";
+      const input = Object.assign(document.createElement("input"), { type, step: "any", id: `limit-${one.name}` });
+      input.dataset.field = one.name;
+      input.placeholder = one.default ?? "";
+      input.value = written(instance.limits[one.name]); // exact until changed
       input.addEventListener("change", () => {
-        instance.limits[name] = input.value === "" ? null : Number(input.value);
+        const value = parsed(one, input.value);
+        if (value !== undefined) instance.limits[one.name] = value;
         forget();
         draw();
       });
-      label.append(Object.assign(document.createElement("span"), { textContent: SPOKEN[name] }), input);
+      label.append(Object.assign(document.createElement("span"), { textContent: one.title }), input);
       return label;
     }),
   );
@@ -96,18 +96,20 @@ function limits() {
 
 function table() {
   if (!$("details").open) return;
-  const columns = COLUMNS.filter((name) => info().needs.includes(name));
-  const names = ["id", ...(instance.globe ? ["lat", "lon"] : ["x", "y"]), ...columns];
-  const keys = ["id", "a", "b", ...columns];
+  const attributes = columns(info());
+  const names = ["id", ...(instance.globe ? ["lat", "lon"] : ["x", "y"]), ...attributes.map((one) => one.name)];
+  const keys = ["id", "a", "b", ...attributes];
   const head = document.createElement("tr");
   head.append(...[...names, ""].map((name) => Object.assign(document.createElement("th"), { textContent: name })));
   const rows = instance.stops.slice(0, 300).map((stop, i) => {
     const row = document.createElement("tr");
     for (const [at, key] of keys.entries()) {
-      const input = Object.assign(document.createElement("input"), { value: stop[key] ?? "", inputMode: key === "id" ? "text" : "decimal" });
+      const value = key.name ? [stop.values[key.name] ?? ""].flat(9).join(" ") : stop[key] ?? "";
+      const input = Object.assign(document.createElement("input"), { value, inputMode: key === "id" ? "text" : "decimal" });
       input.ariaLabel = `${names[at]} of stop ${stop.id}`;
       input.addEventListener("change", () => {
         if (key === "id") stop.id = input.value;
+        else if (key.name) stop.values[key.name] = parsed(key, input.value) ?? null;
         else if (Number.isFinite(Number(input.value))) stop[key] = Number(input.value);
         if (key === "a" || key === "b") instance.moved();
         change(() => {});
@@ -138,7 +140,7 @@ function report(error, action) {
   if (error.status === 401) $("token-row").hidden = false;
   const field = (error.field || "").split(".")[0];
   const input = document.querySelector(`[data-field="${field}"]`) || (field === "seconds" ? $("seconds") : null);
-  const stops = ["coords", "latlon", "matrix", "ids", "depot", ...COLUMNS].includes(field);
+  const stops = ["coords", "latlon", "matrix", "ids", "depot", ...columns(info() || { attributes: [] }).map((one) => one.name)].includes(field);
   const place = input?.closest("fieldset") || document.querySelector(`[data-errors="${stops ? "stops" : action}"]`);
   input?.setAttribute("aria-invalid", "true");
   const line = Object.assign(document.createElement("p"), { className: "error", textContent: error.message, role: "alert" });
@@ -247,24 +249,39 @@ async function think() {
   player.load(thoughts, thoughts.ids.map((id) => index.get(String(id))));
 }
 
+// The service reads the file, as the command line does: `content` is its text, or its bytes in base64.
 const read = async (name, content) => {
-  const fields = await post("stops", { name, text: content });
-  change(() => (instance = Instance.from(fields)));
+  const fields = await post("stops", { name, ...content });
+  change(() => (instance = Instance.from(fields, problems, instance.problem)));
   methods();
+  if (fields.unclear) throw new Failure({ error: fields.unclear, field: "coords" }, 0);
 };
+
+const base64 = (bytes) => {
+  let letters = "";
+  for (const byte of bytes) letters += String.fromCharCode(byte);
+  return btoa(letters);
+};
+
+const random = (n) => get(`random?problem=${instance.problem}&n=${n}&seed=${Math.floor(Math.random() * 2 ** 31)}`);
 
 // ---------------------------------------------------------------------------------------------- wiring
 
 function wire() {
   $("problem").addEventListener("change", () => {
-    change(() => Object.assign(instance, { problem: $("problem").value, limits: {} }));
+    change(() => (instance.problem = $("problem").value));
     methods();
   });
   $("random").addEventListener("click", () =>
     attempt("stops", async () => {
-      const seed = Math.floor(Math.random() * 2 ** 31);
-      const fields = await get(`random?problem=${instance.problem}&n=${Number($("random-n").value)}&seed=${seed}`);
-      change(() => (instance = Instance.from(fields)));
+      const fields = await random(Number($("random-n").value));
+      change(() => (instance = Instance.from(fields, problems, instance.problem)));
+    }),
+  );
+  $("example").addEventListener("click", () =>
+    attempt("stops", async () => {
+      const fields = await random(Math.max(2, instance.stops.length));
+      change(() => instance.complete(info(), fields));
     }),
   );
   $("add").addEventListener("click", () => {
@@ -272,15 +289,15 @@ function wire() {
     const [x, y] = [0, 1].map((axis) => Number((low[axis] + Math.random() * size).toPrecision(5)));
     change(() => instance.add(...(instance.globe ? [y, x] : [x, y])));
   });
-  $("clear").addEventListener("click", () => change(() => (instance = Object.assign(new Instance(), { problem: instance.problem }))));
+  $("clear").addEventListener("click", () => change(() => (instance = new Instance(instance.problem))));
   $("file").addEventListener("change", () =>
     attempt("stops", async () => {
       const [file] = $("file").files;
-      if (file) await read(file.name, await file.text());
       $("file").value = "";
+      if (file) await read(file.name, { base64: base64(new Uint8Array(await file.arrayBuffer())) });
     }),
   );
-  $("read").addEventListener("click", () => attempt("stops", () => read("the text", $("paste").value)));
+  $("read").addEventListener("click", () => attempt("stops", () => read("the text", { text: $("paste").value })));
   $("details").addEventListener("toggle", table);
   $("compare").addEventListener("change", () => {
     $("method-b").disabled = $("second").hidden = !$("compare").checked;
@@ -317,7 +334,7 @@ function theme(name) {
 function fromLink() {
   if (location.hash.length < 2) return;
   try {
-    const found = Instance.fromLink(location.hash);
+    const found = Instance.fromLink(location.hash, problems);
     change(() => (instance = found));
     methods();
   } catch {
@@ -329,7 +346,7 @@ async function start() {
   await attempt("problem", async () => {
     ({ problems } = await get("problems"));
     $("problem").replaceChildren(...problems.map((problem) => new Option(`${problem.title} (${problem.id})`, problem.id)));
-    change(() => {});
+    change(() => (instance.problem ??= problems[0].id));
     methods();
     fromLink();
   });

@@ -68,7 +68,7 @@ class OpenVRP:
         return Load(numbers(x.demand), float(x.capacity[0])), Length(float(x.max_length[0]) * (1 + SLACK))
 
     def legs(self, x):
-        """What the search adds up: going back to the depot is free."""
+        """What routes are measured by: going back to the depot is free."""
         legs = base.distance_matrix(x).clone()
         legs[:, :, 0] = 0
         return legs
@@ -112,11 +112,10 @@ class OpenVRP:
     def starts(self, x):
         return ~base.is_node(torch.zeros((x.xy.shape[0],), dtype=torch.long, device=x.xy.device), x.xy.shape[1])
 
-    def leg(self, x, origin, target):
-        return torch.where(target == 0, 0.0, base.leg(x, origin, target))  # the way home is free
-
-    def _paid(self, x, tour):  # [B, S, T]: the leg to each node
-        return self.leg(x, base.from_depot(tour)[..., :-1].flatten(1), tour.flatten(1)).view(tour.shape)
+    def _paid(self, x, tour):
+        """[B, S, T]: the leg to each node of the tour; to the depot it is free."""
+        origins = base.from_depot(tour)[..., :-1]
+        return torch.where(tour == 0, 0.0, base.leg(x, origins.flatten(1), tour.flatten(1)).view(tour.shape))
 
     def cost(self, x, tour):
         return self._paid(x, tour).sum(-1)

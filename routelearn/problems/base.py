@@ -223,16 +223,16 @@ class Splits(Protocol):
 
 @runtime_checkable
 class MeasuresLegs(Protocol):
-    """Optional for a Problem: its own length of a leg, for the lengths of routes that people are told."""
+    """Optional for a Problem: its own lengths, for the search and for the lengths of routes that people are told."""
 
-    def leg(self, x: Any, origin: Tensor, target: Tensor) -> Tensor:
-        """[B, S] from nodes [B, S] each."""
+    def legs(self, x: Any) -> Tensor:
+        """[B, N, N] from row to column."""
         ...
 
 
 def leg_of(problem: Any, x: Any, origin: Tensor, target: Tensor) -> Tensor:
     """The length of origin -> target, [B, S] each, as the problem counts it."""
-    return (problem.leg if isinstance(problem, MeasuresLegs) else leg)(x, origin, target)
+    return leg(x._replace(distances=problem.legs(x)) if isinstance(problem, MeasuresLegs) else x, origin, target)
 
 
 def masked_nodes(feasible: Tensor) -> list[int]:

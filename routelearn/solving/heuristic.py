@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from routelearn.decoding.replay import nearest_feasible
+from routelearn.errors import Infeasible
 from routelearn.problems.attributes import Of, Unit, declared, found
 from routelearn.problems.base import EXACT, Problem, declared_search, distance_matrix
+from routelearn.solving.strict import check_strictly
 
 SHORTCUTS = 8  # nodes that are tried on the way between all others
 NEIGHBOURS = 40  # pairs of customers whose savings are looked at
@@ -25,7 +27,15 @@ Floats = NDArray[np.float64]
 
 def first_solution(problem: Problem, x: Any) -> Tensor:
     """A feasible tour [1, 1, T]; for a problem without a search of its own by the nearest feasible nodes."""
-    return construct(problem, x) if declared_search(problem) is not None else nearest_feasible(problem, x)
+    if declared_search(problem) is None:
+        return nearest_feasible(problem, x)
+    tour = construct(problem, x)
+    if not problem.reveals_on_visit:  # there nobody could know
+        try:
+            check_strictly(problem, x, tour)
+        except Infeasible:  # a plugin's problem may have rules that the construction does not know
+            return nearest_feasible(problem, x)
+    return tour
 
 
 class Rules(NamedTuple):

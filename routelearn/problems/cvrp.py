@@ -10,30 +10,6 @@ from torch import Tensor
 from routelearn.errors import InputError
 from routelearn.problems import attributes as known
 from routelearn.problems import base
-
-from routelearn.problems.base import (
-    Context,
-    Explanation,
-    Given,
-    Rng,
-    Units,
-    check_column,
-    check_finite,
-    check_limit,
-    check_once,
-    check_shape,
-    closed_length,
-    depot_zero,
-    from_depot,
-    interpolated,
-    is_node,
-    masked_nodes,
-    pick,
-    refuse,
-    reject_rows,
-    visits,
-    with_depot,
-)
 from routelearn.problems.resources import Load, Resource, numbers
 
 # C.1: the paper's capacities (10 is in the authors' code); between and beyond, linear in sqrt(n), whole.
@@ -105,7 +81,7 @@ class CVRP:
     def resources(self, x: Instance) -> tuple[Resource, ...]:
         return (Load(numbers(x.demand), float(x.capacity[0])),)
 
-    def check_stops(self, given: Given) -> None:
+    def check_stops(self, given: base.Given) -> None:
         capacity = given.limits["capacity"]
         for i, demand in enumerate(given.columns["demand"]):
             if demand > capacity:

@@ -10,36 +10,7 @@ from torch import Tensor
 
 from routelearn.errors import InputError
 from routelearn.problems import base
-from routelearn.problems.attributes import MIN_PRIZE, PENALTY, PRIZE, REAL_PRIZE
-
 from routelearn.problems.attributes import MIN_PRIZE, PENALTY, PRIZE, REAL_PRIZE, Attribute
-from routelearn.problems.base import (
-    LENGTH_TOLERANCE,
-    Context,
-    Explanation,
-    Given,
-    Rng,
-    Units,
-    check_column,
-    check_ends_at_depot,
-    check_finite,
-    check_limit,
-    check_once,
-    check_shape,
-    closed_length,
-    collected,
-    depot_zero,
-    figure,
-    from_depot,
-    interpolated,
-    is_node,
-    masked_nodes,
-    pick,
-    refuse,
-    reject_rows,
-    visits,
-    with_depot,
-)
 from routelearn.problems.resources import Penalty, Prize, at_least, numbers
 
 # E.1: K^n, half the length of an average optimal TSP tour; penalties are uniform up to 3 K / n.
@@ -113,7 +84,7 @@ class PCTSP:
     def resources(self, x: Instance) -> tuple[Prize, Penalty]:
         return Prize(numbers(x.prize), at_least(x.min_prize)), Penalty(numbers(x.penalty))
 
-    def check_stops(self, given: Given) -> None:
+    def check_stops(self, given: base.Given) -> None:
         least, total = given.limits["min_prize"], math.fsum(given.columns["prize"])
         if "min_prize" in given.defaults and "prize" not in given.defaults:
             raise InputError(f"{given.source}: {self.name} needs a minimum prize; give min_prize (0 for none)")

@@ -27,7 +27,7 @@ class SDVRP(CVRP):
     search = "split routes"
     name = "sdvrp"
     title = "Vehicle routing, deliveries may be split"
-    published = ("demand", "capacity")
+    preference = 1  # never guessed: deliveries are whole unless the user says otherwise
     attributes = (known.DEMAND, known.CAPACITY)
     step_dim = 1
 
@@ -62,6 +62,9 @@ class SDVRP(CVRP):
     def step_features(self, x: Instance, s: State) -> Tensor | None:
         """Eq. 23: the demand still owed, as a share of the capacity, enters keys and values."""
         return (s.owed / x.capacity[:, None, None]).to(x.xy.dtype)[..., None]
+
+    def check_stops(self, given: base.Given) -> None:
+        """A demand may exceed the capacity."""
 
     def delivered(self, x: Instance, routes: Sequence[Sequence[int]]) -> list[list[int]]:
         """All that is still owed and fits."""

@@ -54,7 +54,7 @@ class Careful(CVRP):
 
 def with_care(monkeypatch, name):
     problem = type(name, (Careful,), {"name": name})()
-    monkeypatch.setitem(PROBLEMS._things, name, problem)
+    monkeypatch.setitem(PROBLEMS, name, problem)
     monkeypatch.setattr("routelearn.data.guess.unfilled", lambda problem: [])
 
 

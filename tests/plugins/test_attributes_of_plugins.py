@@ -177,7 +177,7 @@ def test_a_rule_of_one_problem_is_refused_for_another(tmp_path, monkeypatch):
             Attribute("hours", "stop", "time", shape=(2,), default=0.0, also=("Zeitfenster",)),
         )
 
-    monkeypatch.setitem(PROBLEMS._things, "windows", Windows())
+    monkeypatch.setitem(PROBLEMS, "windows", Windows())
     (tmp_path / "a.csv").write_text("x,y,Zeitfenster\n0,0,\n1,2,08:00-09:00\n")
     [stops] = read_stops(tmp_path / "a.csv", problem="windows")
     assert stops.columns["hours"].tolist() == [[0, 0], [480, 540]]
@@ -191,7 +191,7 @@ def test_two_problems_that_mean_different_things_by_one_name(tmp_path, monkeypat
         name = "boxes"
         attributes = (DEMAND._replace(shape=(2,)), *CVRP.attributes[1:])
 
-    monkeypatch.setitem(PROBLEMS._things, "boxes", Boxes())
+    monkeypatch.setitem(PROBLEMS, "boxes", Boxes())
     (tmp_path / "a.csv").write_text("x,y,demand\n0,0,0\n1,2,3\n")
     with pytest.raises(InputError, match="demand is not the same thing for cvrp and boxes; name the problem"):
         read_stops(tmp_path / "a.csv")

@@ -5,14 +5,20 @@ numba does not see that a function of another file changed: after an edit in thi
 
 from __future__ import annotations
 
+import hashlib
+import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from numba import njit
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
 _kernels: list[Any] = []
+_lock = threading.RLock()
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -30,18 +36,45 @@ def maker(function: Callable[..., Any]) -> Any:
     return njit(cache=True, nogil=True)(function)
 
 
+class _PluginCache(FunctionCache):
+    """The cache on disk of one kernel, for one state of a plugin's file."""
+
+    def __init__(self, function: Any, mark: str):
+        super().__init__(function)
+        name, stamp = f"{self._impl.filename_base}-{mark}", self._impl.locator.get_source_stamp()
+        self._cache_file = IndexDataCacheFile(self._cache_path, name, stamp)
+
+
+def _mark(resources: Sequence[Any]) -> str | None:
+    """What tells the states of plugins' resources apart; "" if all are our own, None if that cannot be told."""
+    digest, foreign = hashlib.sha256(), False
+    for kind in map(type, resources):
+        if not kind.__module__.startswith("routelearn.problems."):
+            foreign, file = True, getattr(sys.modules.get(kind.__module__), "__file__", None)
+            if file is None or kind.__qualname__ != kind.__name__:
+                return None
+            digest.update(kind.__module__.encode() + Path(file).read_bytes())
+    return digest.hexdigest()[:16] if foreign else ""
+
+
 @contextmanager
-def uncached(resources: Sequence[Any]) -> Iterator[None]:
-    """Compile past the cache on disk if a resource is a plugin's: nothing there tells that its file has changed."""
-    if all(type(one).__module__.startswith("routelearn.problems.") for one in resources):
-        yield
-        return
-    caches = [one._cache for one in _kernels]
-    none: Any = njit(lambda: None)  # has the kind of cache that keeps nothing
-    try:
-        for one in _kernels:
-            one._cache = none._cache
-        yield
-    finally:
-        for one, cache in zip(_kernels, caches, strict=True):
-            one._cache = cache
+def compiling(resources: Sequence[Any]) -> Iterator[None]:
+    """Around the first calls of kernels with these resources, one thread at a time.
+
+    What is compiled for a plugin's resources goes into files of their own on disk, because a file that others read must
+    not name a class that they do not have; with the plugin's file in their names, because that may be edited.
+    """
+    with _lock:
+        mark = _mark(resources)
+        if mark == "":
+            yield
+            return
+        caches = [one._cache for one in _kernels]
+        none: Any = njit(lambda: None)  # has the kind of cache that keeps nothing
+        try:
+            for one in _kernels:
+                one._cache = none._cache if mark is None else _PluginCache(one.py_func, mark)
+            yield
+        finally:
+            for one, cache in zip(_kernels, caches, strict=True):
+                one._cache = cache

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from routelearn.errors import InputError
 from routelearn.problems.base import Problem
 from routelearn.problems.resources import Length, Load, Penalty, Prize, order_free
 from routelearn.search import constructions, routes_local, selective_kernel, sisr_kernel, tsp_kernel
-from routelearn.search.compiling import uncached
+from routelearn.search.compiling import compiling
 from routelearn.search.graph import Graph, floats, graph_of, random_state
 from routelearn.search.routes import (
     clear,
@@ -151,6 +151,7 @@ class RoutesEngine:
     WIDE = 20  # neighbours beside which a customer may be inserted
     DESCENT = 10  # split deliveries: ruin-and-recreate steps per customer that stand for a local search
     POLISH = 3  # such steps per customer from one local search to the next
+    compiled: ClassVar[set[tuple[type, ...]]] = set()  # kinds of resources for which this process has the kernels
 
     def __init__(self, problem: Problem, x: Any, seed: int, graph: Graph | None = None, *, split: bool = False):
         self.graph = graph_of(problem, x, NEIGHBOURS_ROUTES) if graph is None else graph
@@ -170,7 +171,6 @@ class RoutesEngine:
         self.now, self.kept, self.shortest = (empty_routes(nodes, split) for _ in range(3))
         if split:
             resources = (Load(self.now.amount, self.capacity),)
-        self.resources = resources
         self.rules = hold(resources, nodes)
         self.turning = self.graph.symmetric and all(map(order_free, resources))
         self.out, self.keys = np.zeros(nodes, np.int32), np.zeros(nodes)
@@ -183,13 +183,20 @@ class RoutesEngine:
         self.real = np.zeros(2)
         self.descent_left, self.unpolished = 0, 0
         self.random = random_state(seed)
+        kinds = tuple(map(type, resources))
+        if kinds not in self.compiled and not self.exhausted:
+            with compiling(resources):
+                self.construct()
+                self._local_search(1)
+                self._anneal(0.0, 1)
+            self.compiled.add(kinds)
+            self.random = random_state(seed)
 
     def construct(self) -> None:
         clear(self.now)
         if self.split:
             self.now.amount[:] = self.demand
-        with uncached(self.resources):
-            constructions.savings(self.graph, self.turning, self.served, self.now, self.rules)
+        constructions.savings(self.graph, self.turning, self.served, self.now, self.rules)
         self._adopt()
 
     def load(self, tour: Tour) -> bool:
@@ -218,8 +225,7 @@ class RoutesEngine:
     def _settle(self) -> None:
         """The present solution is the one to fall back to."""
         copy_all(self.now, self.kept)
-        with uncached(self.resources):
-            sisr_kernel.settle(self.now, self.rules, self.graph.legs, self.capacity)
+        sisr_kernel.settle(self.now, self.rules, self.graph.legs, self.capacity)
 
     def _adopt(self) -> None:
         self._settle()
@@ -246,11 +252,10 @@ class RoutesEngine:
     def _local_search(self, looks: int) -> bool:
         """Go on with the descent of the present solution; True at its local optimum."""
         graph = self.graph
-        with uncached(self.resources):
-            size, done = routes_local.descend_routes(
-                write_tour(self.now), self.rules, graph.legs, graph.near, self.wide, self.extents, self.polar,
-                graph.turnable, graph.symmetric, graph.epsilon, self.marks, self.desk, looks,
-            )  # fmt: skip
+        size, done = routes_local.descend_routes(
+            write_tour(self.now), self.rules, graph.legs, graph.near, self.wide, self.extents, self.polar,
+            graph.turnable, graph.symmetric, graph.epsilon, self.marks, self.desk, looks,
+        )  # fmt: skip
         read_tour(self.desk.seq[:size], self.now)
         if self.split:
             self.now.amount[:] = self.demand
@@ -265,12 +270,11 @@ class RoutesEngine:
         graph = self.graph
         if self.exhausted:
             return
-        with uncached(self.resources):
-            sisr_kernel.anneal(
-                self.now, self.kept, self.shortest, self.rules, graph.legs, graph.back, graph.near, self.demand,
-                self.capacity, self.served, self.wide, self.split, graph.symmetric, graph.epsilon, temperature,
-                self.out, self.keys, self.scratch, self.dirty, self.is_dirty, self.real, self.random, iterations,
-            )  # fmt: skip
+        sisr_kernel.anneal(
+            self.now, self.kept, self.shortest, self.rules, graph.legs, graph.back, graph.near, self.demand,
+            self.capacity, self.served, self.wide, self.split, graph.symmetric, graph.epsilon, temperature,
+            self.out, self.keys, self.scratch, self.dirty, self.is_dirty, self.real, self.random, iterations,
+        )  # fmt: skip
 
     def explore(self, cooled: float, work: int) -> None:
         mean = self.real[sisr_kernel.BEST] / max(1, len(self.served))

@@ -9,6 +9,7 @@ from numba import njit
 from numpy.typing import NDArray
 from torch import Tensor
 
+from routelearn.problems.base import MeasuresLegs
 from routelearn.search.compiling import maker
 
 Floats = NDArray[np.float64]
@@ -71,9 +72,10 @@ def floats(values: Tensor) -> Floats:
 
 def graph_of(problem: Any, x: Any, neighbours: int) -> Graph:
     """The graph of an instance with batch axis 1, over the lengths that the problem's cost adds up."""
-    if x.distances is None and not hasattr(problem, "legs"):
-        return graph_from(euclidean(floats(x.xy[0])), neighbours)
-    return graph_from(floats(problem.legs(x)[0] if hasattr(problem, "legs") else x.distances[0]), neighbours)
+    if isinstance(problem, MeasuresLegs):
+        return graph_from(floats(problem.legs(x)[0]), neighbours)
+    legs = euclidean(floats(x.xy[0])) if x.distances is None else floats(x.distances[0])
+    return graph_from(legs, neighbours)
 
 
 def graph_from(legs: Floats, neighbours: int) -> Graph:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from routelearn.errors import Infeasible, InputError
-from routelearn.problems.base import distance_matrix, take
+from routelearn.problems.base import MeasuresLegs, distance_matrix, take
 from routelearn.problems.resources import Length, Penalty, Prize, check_resource, joinable, order_free
 
 SHAPES = ("tour", "routes", "split routes", "selective")
@@ -21,7 +21,7 @@ CLOSE = 1e-6
 
 def breaches(problem: Any, x: Any, tours: list[list[int]]) -> Iterator[str]:
     """What is wrong with `search`, `resources` and `legs` of a problem, on one instance with feasible tours of it."""
-    legs = (problem.legs(x) if hasattr(problem, "legs") else distance_matrix(x))[0].double().numpy()
+    legs = (problem.legs(x) if isinstance(problem, MeasuresLegs) else distance_matrix(x))[0].double().numpy()
     nodes = len(legs)
     resources = tuple(problem.resources(x)) if hasattr(problem, "resources") else ()
     random = np.random.default_rng(0)

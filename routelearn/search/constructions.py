@@ -6,7 +6,7 @@ import numpy as np
 
 from routelearn.search.compiling import kernel, maker
 from routelearn.search.graph import Graph, Ints
-from routelearn.search.routes import Routes, turn_round
+from routelearn.search.routes import Routes, each_alone, turn_round
 from routelearn.search.rules import Held, fits_merged, refresh
 
 
@@ -95,13 +95,12 @@ def pairs_of_neighbours(near, served, symmetric):
 
 
 def savings(graph: Graph, turning: bool, served: Ints, routes: Routes, rules: tuple[Held, ...]) -> None:
-    """Clarke and Wright (1964) over pairs of neighbours: fills `routes` (empty before) with the customers served.
+    """Clarke and Wright (1964) over pairs of neighbours: `routes` of the customers served.
 
     Every customer must fit into a route of its own. `turning`: routes may be turned round.
     """
-    legs, count = graph.legs, len(served)
-    routes.first[:count] = routes.last[:count] = served
-    routes.route[served], routes.visits[:count] = np.arange(count), 1
+    legs = graph.legs
+    each_alone(routes, served)
     pairs = pairs_of_neighbours(graph.near, served, turning)
     saved = legs[pairs[:, 0], 0] + legs[0, pairs[:, 1]] - legs[pairs[:, 0], pairs[:, 1]]
     order = np.argsort(-saved, kind="stable")

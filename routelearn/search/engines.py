@@ -193,7 +193,6 @@ class RoutesEngine:
             self.random = random_state(seed)
 
     def construct(self) -> None:
-        clear(self.now)
         if self.split:
             self.now.amount[:] = self.demand
         constructions.savings(self.graph, self.turning, self.served, self.now, self.rules)

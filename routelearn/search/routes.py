@@ -139,7 +139,6 @@ def clear(routes):
     routes.succ[:] = 0
     routes.route[:] = -1
     routes.tails[:] = 0
-    routes.amount[:] = 0
     routes.first[:] = 0
     routes.last[:] = 0
     routes.visits[:] = 0
@@ -159,6 +158,14 @@ def append(routes, c, r):
         routes.first[r] = c
     routes.last[r] = c
     routes.visits[r] += 1
+
+
+@kernel
+def each_alone(routes, served):
+    """Every customer served has a route of its own."""
+    clear(routes)
+    for r in range(served.shape[0]):
+        append(routes, served[r], r)
 
 
 @kernel

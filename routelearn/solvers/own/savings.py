@@ -16,8 +16,12 @@ from functools import partial
 import numpy as np
 from numba import njit
 
+from routelearn.problems.resources import Load
+from routelearn.search.constructions import join_by_savings
+from routelearn.search.routes import each_alone, empty_routes, total_length, write_tour
+from routelearn.search.rules import hold
 from routelearn.solvers.own.common import Chunk, Heuristic, is_symmetric, uniform, until
-from routelearn.solvers.own.vehicles import VEHICLE_PROBLEMS, route_length, serve
+from routelearn.solvers.own.vehicles import VEHICLE_PROBLEMS, serve
 
 RUNS = 100  # of the randomised form
 SLICE = 500  # nodes times runs between two looks at the clock
@@ -26,90 +30,40 @@ SHAPE = (0.8, 1.4)  # range of the route shape factor
 
 
 @njit(cache=True, nogil=True)
-def _turn(following, preceding, head):
-    """Turn the route that starts at head round."""
-    node = head
-    while node >= 0:
-        onward = following[node]
-        following[node], preceding[node] = preceding[node], onward
-        node = onward
-
-
-@njit(cache=True, nogil=True)
-def _join(d, demand, capacity, served, noise, shape, all_pairs, stream, tour):
-    """One run over d [N, N]; writes the tour, gives its number of steps."""
-    nodes = len(d)
-    symmetric = is_symmetric(d)
-    pairs = nodes * nodes
-    origin, target = np.empty(pairs, np.int32), np.empty(pairs, np.int32)
-    saving = np.empty(pairs)
-    count = 0
-    for i in range(1, nodes):
-        for j in range(1, i if symmetric else nodes):
+def _sorted_pairs(d, customers, symmetric, noise, shape, all_pairs, stream):
+    """Pairs [P, 2] of customers, each once where d [N, N] is symmetric, and their order by falling saving."""
+    most = len(customers) ** 2
+    pairs, saving, count = np.empty((most, 2), np.int32), np.empty(most), 0
+    for i in customers:
+        for j in customers:
+            if i == j or (symmetric and j > i):
+                continue
             value = d[i, 0] + d[0, j] - shape * d[i, j]
             if noise > 0:
                 value *= 1 + noise * (2 * uniform(stream) - 1)
-            if i != j and served[i] and served[j] and (all_pairs or value > 0):
-                origin[count], target[count], saving[count] = i, j, value
+            if all_pairs or value > 0:
+                pairs[count], saving[count] = (i, j), value
                 count += 1
-    following, preceding = np.full(nodes, -1), np.full(nodes, -1)
-    route, head, tail, load = np.arange(nodes), np.arange(nodes), np.arange(nodes), demand.copy()
-    order = np.argsort(-saving[:count])
-    for index in range(count):
-        i, j = origin[order[index]], target[order[index]]
-        first, second = route[i], route[j]
-        if first == second or load[first] + load[second] > capacity:
-            continue
-        if tail[first] == i and head[second] == j:
-            pass
-        elif not symmetric:
-            continue
-        elif tail[second] == j and head[first] == i:
-            first, second = second, first
-        elif tail[first] == i and tail[second] == j:
-            _turn(following, preceding, head[second])
-            head[second], tail[second] = tail[second], head[second]
-        elif head[first] == i and head[second] == j:
-            _turn(following, preceding, head[first])
-            head[first], tail[first] = tail[first], head[first]
-        else:
-            continue
-        following[tail[first]], preceding[head[second]] = head[second], tail[first]
-        tail[first] = tail[second]
-        load[first] += load[second]
-        node = head[second]
-        while node >= 0:
-            route[node] = first
-            node = following[node]
-    steps = 0
-    for start in range(1, nodes):
-        if served[start] and preceding[start] < 0:
-            if steps > 0:
-                tour[steps] = 0
-                steps += 1
-            node = start
-            while node >= 0:
-                tour[steps] = node
-                steps += 1
-                node = following[node]
-    return steps
+    return pairs[:count], np.argsort(-saving[:count])
 
 
 @njit(cache=True, nogil=True)
-def _runs(d, demand, capacity, served, plain, runs, streams, best, steps, length):
-    """`runs` runs for every row, perturbed unless `plain`; keeps the best tour [b, 2 N], its steps and length [b]."""
-    tour = np.empty(2 * d.shape[1], np.int64)
-    for b in range(len(d)):
-        for _ in range(runs):
-            noise, shape = 0.0, 1.0
-            if not plain:
-                noise = NOISE * uniform(streams[b])
-                shape = SHAPE[0] + (SHAPE[1] - SHAPE[0]) * uniform(streams[b])
-            count = _join(d[b], demand[b], capacity[b], served[b], noise, shape, False, streams[b], tour)
-            total = route_length(d[b], tour, count)
-            if total < length[b]:
-                length[b], steps[b] = total, count
-                best[b, :count] = tour[:count]
+def _runs(d, routes, rules, customers, plain, all_pairs, runs, stream, shortest):
+    """`runs` runs over d [N, N], perturbed unless `plain`: the best tour, if one is shorter than `shortest`."""
+    symmetric = is_symmetric(d)
+    best = np.empty(0, np.int64)
+    for _ in range(runs):
+        noise, shape = 0.0, 1.0
+        if not plain:
+            noise = NOISE * uniform(stream)
+            shape = SHAPE[0] + (SHAPE[1] - SHAPE[0]) * uniform(stream)
+        pairs, order = _sorted_pairs(d, customers, symmetric, noise, shape, all_pairs, stream)
+        each_alone(routes, customers)
+        join_by_savings(pairs, order, symmetric, routes, rules, d)
+        length = total_length(routes, d)
+        if length < shortest:
+            shortest, best = length, write_tour(routes)[:-1]
+    return best, shortest
 
 
 def _vehicle_savings(
@@ -117,28 +71,35 @@ def _vehicle_savings(
 ) -> list[np.ndarray]:
     d = chunk.distances()
     batch, nodes, _ = d.shape
-    streams, steps = chunk.streams(), np.zeros(batch, np.int64)
-    best, length = np.zeros((batch, 2 * nodes), np.int64), np.full(batch, np.inf)
+    streams, shortest = chunk.streams(), np.full(batch, np.inf)
+    tours = [np.zeros(0, np.int64)] * batch
+    rows = [
+        (d[b], empty_routes(nodes), hold((Load(demand[b].astype(float), float(capacity[b])),), nodes),
+         np.flatnonzero(served[b]).astype(np.int32))
+        for b in range(batch)
+    ]  # fmt: skip
 
     def go(plain: bool, count: int) -> None:
-        _runs(d, demand, capacity, served, plain, count, streams, best, steps, length)
+        for b, row in enumerate(rows):
+            tour, length = _runs(*row, plain, False, count, streams[b], shortest[b])
+            if length < shortest[b]:
+                tours[b], shortest[b] = tour, length
 
     go(True, 1)
     if runs > 1:
         size = max(1, SLICE // nodes)
         until(chunk.seconds * batch, -(-(runs - 1) // size), partial(go, False, size))
-    return [best[b, : steps[b]] for b in range(batch)]
+    return tours
 
 
-@njit(cache=True, nogil=True)
-def tsp_savings(d):
+def tsp_savings(d: np.ndarray) -> np.ndarray:
     """Tours [b, N] over distances [b, N, N]."""
     batch, nodes, _ = d.shape
+    rules = hold((Load(np.zeros(nodes), 0.0),), nodes)
+    row = empty_routes(nodes), rules, np.arange(1, nodes, dtype=np.int32)
     tours = np.zeros((batch, nodes), np.int64)
-    weightless, everyone, stream = np.zeros(nodes, np.int64), np.ones(nodes, np.bool_), np.zeros(1, np.uint64)
-    everyone[0] = False
     for b in range(batch):
-        _join(d[b], weightless, 0, everyone, 0.0, 1.0, True, stream, tours[b, 1:])
+        tours[b, 1:], _ = _runs(d[b], *row, True, True, 1, np.zeros(1, np.uint64), np.inf)
     return tours
 
 

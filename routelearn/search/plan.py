@@ -45,14 +45,9 @@ def plan(
         return []
     # Node 0 stands for both ends: its way out starts at `start`, the way into it ends at the depot.
     nodes = np.concatenate(([start], open_nodes))
-    if x.distances is None:
-        xy = floats(x.xy[0])
-        legs = euclidean(np.ascontiguousarray(xy[nodes]))
-        legs[:, 0] = np.sqrt(((xy[nodes] - xy[0]) ** 2).sum(1))
-    else:
-        whole = x.distances[0].numpy()
-        legs = np.ascontiguousarray(whole[np.ix_(nodes, nodes)], dtype=np.float64)
-        legs[:, 0] = whole[nodes, 0]
+    whole = euclidean(floats(x.xy[0])) if x.distances is None else floats(x.distances[0])
+    legs = np.ascontiguousarray(whole[np.ix_(nodes, nodes)])
+    legs[:, 0] = whole[nodes, 0]
     legs[0, 0] = 0.0
     prize, penalty = numbers(x.prize)[nodes], numbers(x.penalty)[nodes]
     prize[0] = penalty[0] = 0

@@ -19,6 +19,7 @@ from numba import njit
 from torch import Tensor
 
 from routelearn.problems.base import Problem, take
+from routelearn.search.graph import euclidean
 from routelearn.solvers.adapters.runner import worker_count
 from routelearn.solvers.base import Solver, refuse_problem
 from routelearn.solvers.tasks import tours_of
@@ -41,7 +42,7 @@ class Chunk:
         """[b, N, N] in double precision: the instance's own matrix, or the Euclidean one."""
         if self.x.distances is not None:
             return np.ascontiguousarray(self.x.distances.numpy(), dtype=np.float64)
-        return euclidean(np.ascontiguousarray(self.x.xy.numpy(), dtype=np.float64))
+        return np.stack([euclidean(place) for place in np.ascontiguousarray(self.x.xy.numpy(), dtype=np.float64)])
 
     def streams(self) -> np.ndarray:
         """[b, 1]: a generator's state for every row, far from those of other rows and seeds."""
@@ -92,19 +93,6 @@ def until(seconds: float, slices: int | None, advance: Callable[[], None]) -> No
         advance()
         if time.perf_counter() >= end:
             return
-
-
-@njit(cache=True, nogil=True)
-def euclidean(xy):
-    """[b, N, 2] -> [b, N, N]."""
-    batch, nodes, _ = xy.shape
-    out = np.empty((batch, nodes, nodes))
-    for b in range(batch):
-        for i in range(nodes):
-            for j in range(nodes):
-                dx, dy = xy[b, i, 0] - xy[b, j, 0], xy[b, i, 1] - xy[b, j, 1]
-                out[b, i, j] = np.sqrt(dx * dx + dy * dy)
-    return out
 
 
 @njit(cache=True, nogil=True)

@@ -51,9 +51,12 @@ def check_resource(resource: Any) -> None:
             raise InputError(f"the resource {name} has no {method}")
     if not joinable(resource) and not hasattr(resource, "extend"):
         raise InputError(f"the resource {name} has no extend, and no single with add or join")
-    label = resource.start()
-    if not isinstance(label, tuple) or not label or not all(isinstance(value, float) for value in label):
-        raise InputError(f"the resource {name}: start gives {label!r}; a label is a tuple of floats")
+    labels = {"start": resource.start()} | ({"single": resource.single(0)} if joinable(resource) else {})
+    for method, label in labels.items():
+        if not isinstance(label, tuple) or not label or not all(isinstance(value, float) for value in label):
+            raise InputError(f"the resource {name}: {method} gives {label!r}; a label is a tuple of floats (float64)")
+        if len(label) != len(labels["start"]):
+            raise InputError(f"the resource {name}: start gives {len(labels['start'])} floats, {method} {len(label)}")
 
 
 class Load(NamedTuple):

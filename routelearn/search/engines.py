@@ -9,11 +9,13 @@ problem's encoding, not tensors, and its own idea of the cost; `search.Search` r
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
+from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
 from routelearn.errors import InputError
@@ -185,10 +187,15 @@ class RoutesEngine:
         self.random = random_state(seed)
         kinds = tuple(map(type, resources))
         if kinds not in self.compiled and not self.exhausted:
-            with compiling(resources):
-                self.construct()
-                self._local_search(1)
-                self._anneal(0.0, 1)
+            try:
+                with compiling(resources):
+                    self.construct()
+                    self._local_search(1)
+                    self._anneal(0.0, 1)
+            except NumbaError as error:
+                told = re.findall(r"Error: (.+)", str(error)) or str(error).splitlines()
+                names = ", ".join(kind.__name__ for kind in kinds)
+                raise InputError(f"{problem.name}: numba cannot compile the resources {names}: {told[-1]}") from error
             self.compiled.add(kinds)
             self.random = random_state(seed)
 

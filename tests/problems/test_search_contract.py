@@ -64,6 +64,8 @@ def test_a_rule_that_agrees_with_itself_passes() -> None:
         ),
         (fault(fits=lambda self, label: label[0] > 1.0), "but not without stop"),
         (fault(start=lambda self: 0.0), "start gives 0.0; a label is a tuple of floats"),
+        (fault(single=lambda self, i: (0,)), r"single gives \(0,\); a label is a tuple of floats"),
+        (fault(single=lambda self, i: (0.0, 1.0)), "start gives 1 floats, single 2"),
         (Weary(0.2), "does not fit the route .* which check accepts"),
     ],
 )

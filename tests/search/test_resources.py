@@ -237,7 +237,18 @@ def test_a_resource_without_a_method_is_refused() -> None:
         def resources(self, x):
             return (Lame(1.0),)
 
+    class Unclear(Lame):
+        def extend(self, label, i, j, leg):
+            return (label[0] + self.nothing,)
+
+    class Unknown(CVRP):
+        def resources(self, x):
+            return (Unclear(1.0),)
+
     x = get("cvrp").sample(NumpyRng(0), 1, 5)
+    with pytest.raises(InputError, match=r"^cvrp: numba cannot compile the resources Unclear: .+$") as raised:
+        RoutesEngine(Unknown(), x, 0)
+    assert "\n" not in str(raised.value)
     with pytest.raises(InputError, match="Lame has no extend, and no single with add or join"):
         RoutesEngine(Odd(), x, 0)
     with pytest.raises(InputError, match="one resource, a Load"):

@@ -81,7 +81,7 @@ class TrainConfig:
     multistart: bool = option(False, "force a different first node on each of the S solutions")
     loss: str = option(
         "reinforce",
-        "policy gradient, preferences between the S solutions, or policy gradient with entropy bonus",
+        "policy gradient (plain, with entropy bonus, or for the best of the S solutions) or preferences between them",
         LOSSES,
     )
     preference_scale: float = option(0.05, "sharpness of the preference loss")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections.abc import Iterable
@@ -21,6 +22,7 @@ TAKEN = frozenset(
         *(*RESERVED, "x", "y", "lat", "lon", "id", "ids", "name", "coords", "latlon", "matrix", "metric", "depot"),
         *("problem", "stops", "instances", "limits", "given", "source", "notes", "seconds", "seed", "policy", "decode"),
         *("solver", "model", "backend", "device", "threads", "rounded", "out", "plot", "watch", "tell"),
+        *("solution", "sample", "unclear", "help", "plugin", "copy", "dict", "json", "schema"),
     )
 )
 
@@ -80,8 +82,14 @@ def check_attributes(attributes: Any, problem: str) -> tuple[Attribute, ...]:
             raise InputError(f"{problem}: {one.name} has the sign {one.sign!r}; the choices are {', '.join(SIGNS)}")
         if not isinstance(one.shape, tuple) or not all(isinstance(size, int) and size > 0 for size in one.shape):
             raise InputError(f"{problem}: {one.name} has the shape {one.shape!r}; a tuple of sizes is needed")
-        if isinstance(one.also, str) or not all(isinstance(name, str) and folded(name) for name in one.also):
+        if not isinstance(one.also, tuple) or not all(isinstance(name, str) and folded(name) for name in one.also):
             raise InputError(f"{problem}: the other names of {one.name} must be a tuple of words")
+        if not all(isinstance(words, str) for words in (one.title, one.help, one.library)):
+            raise InputError(f"{problem}: title, help and library of {one.name} must be text")
+        if one.default is not None and not _allowed(one, one.default):
+            kind = "whole number" if one.whole else "finite number"
+            rule = "" if one.sign == "any" else f" that is {one.sign}"
+            raise InputError(f"{problem}: {one.name} has the default {one.default!r}; a {kind}{rule} is needed")
         names = {folded(name): name for name in one.also} | {folded(one.name): one.name}
         for plain, name in names.items():
             if plain in owner:
@@ -89,6 +97,14 @@ def check_attributes(attributes: Any, problem: str) -> tuple[Attribute, ...]:
                 raise InputError(f"{problem}: {other} are both named {name!r}; rename one")
             owner[plain] = one.name
     return attributes
+
+
+def _allowed(one: Attribute, value: Any) -> bool:
+    """Whether users could give this number themselves."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return False
+    low = {"any": -math.inf, "not negative": 0, "positive": math.ulp(0)}[one.sign]
+    return value >= low and (not one.whole or one.unit == "amount" or value == int(value))
 
 
 def declared(problem: Any) -> tuple[Attribute, ...] | None:

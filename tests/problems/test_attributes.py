@@ -8,7 +8,7 @@ from torch import Tensor
 
 from routelearn.errors import InputError
 from routelearn.problems import PROBLEMS, Attribute
-from routelearn.problems.attributes import DEMAND, PRIZE, check_attributes, declared, folded
+from routelearn.problems.attributes import CAPACITY, DEMAND, PRIZE, check_attributes, declared, folded
 from routelearn.problems.contract.checking import ContractError, check_problem
 from routelearn.problems.cvrp import CVRP
 
@@ -35,6 +35,14 @@ def test_every_problem_declares_its_fields(name):
         ((Attribute("window", "stop", sign="even"),), "window has the sign 'even'; the choices are any, not negative"),
         ((Attribute("window", "stop", shape=2),), "window has the shape 2; a tuple of sizes"),
         ((Attribute("window", "stop", also="tw"),), "the other names of window must be a tuple of words"),
+        ((Attribute("window", "stop", also=None),), "the other names of window must be a tuple of words"),
+        ((Attribute("window", "stop", title=3),), "title, help and library of window must be text"),
+        ((Attribute("solution", "instance"),), "an attribute cannot be named 'solution'"),
+        ((Attribute("json", "stop"),), "an attribute cannot be named 'json'"),
+        ((Attribute("window", "stop", default="8"),), "window has the default '8'; a finite number is needed"),
+        ((Attribute("window", "stop", default=float("nan")),), "window has the default nan; a finite number is needed"),
+        ((CAPACITY._replace(default=0),), "capacity has the default 0; a whole number that is positive is needed"),
+        ((Attribute("crew", "stop", whole=True, default=1.5),), "crew has the default 1.5; a whole number is needed"),
     ],
 )
 def test_a_wrong_declaration_is_told_in_one_line(attributes, message):

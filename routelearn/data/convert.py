@@ -14,7 +14,7 @@ import torch
 from routelearn.data import names
 from routelearn.data.fields import LARGEST_WHOLE, attributes_of, template, unfilled
 from routelearn.data.geometry import LANDMARKS, from_distances, great_circle, into_unit_square, project
-from routelearn.data.guess import guess, plural
+from routelearn.data.guess import guess, plural, with_article
 from routelearn.data.notes import on_places
 from routelearn.data.numbers import column_of, filled, value_of
 from routelearn.data.rules import refusal, stated
@@ -278,10 +278,10 @@ def _default(stops: Stops, problem: Problem, one: Attribute, depot: int) -> Any:
     if one.of == "stop":
         what = f" ({one.help})" if one.revealed_on_visit and one.help else ""
         raise InputError(
-            f"{stops.source}: {problem.name} needs a {one.name} for every stop{what}; there is no such column"
+            f"{stops.source}: {problem.name} needs {with_article(one.name)} for every stop{what}; there is no such column"
         )
-    article = "the vehicle's" if one.of == "vehicle" else "an" if one.called[0] in "aeiou" else "a"
-    raise InputError(f"{stops.source}: {problem.name} needs {article} {one.called}; give {one.name}")
+    what = f"the vehicle's {one.called}" if one.of == "vehicle" else with_article(one.called)
+    raise InputError(f"{stops.source}: {problem.name} needs {what}; give {one.name}")
 
 
 def _listed(values: Any) -> Any:
@@ -295,7 +295,8 @@ def _check_depot(stops: Stops, one: Attribute, value: Any, depot: int) -> None:
     if not one.at_depot and np.any(np.asarray(value, dtype=np.float64) != 0):
         first = "" if stops.depot is not None else ", being the first stop (mark another one as depot if it is not)"
         raise InputError(
-            f"{stops.at(depot, one.name)}: the depot{first} has a {one.name} of {float(np.max(value)):g}; it must be 0"
+            f"{stops.at(depot, one.name)}: the depot{first} has {with_article(one.name)} of {float(np.max(value)):g}; "
+            "it must be 0"
         )
 
 
@@ -326,11 +327,6 @@ def _whole(
     arrays = {name: np.asarray(value, dtype=np.float64) for name, value in values.items() if name not in exact}
     for name, array in exact.items():
         scaled_up = np.asarray(array * unit if name in amounts else array, dtype=object)
-        fraction = [each for each in scaled_up.flat if each.denominator != 1]
-        if fraction:
-            raise InputError(
-                f"{stops.source}: the {name} {float(fraction[0]):g} has a fraction; whole numbers are needed"
-            )
         if sum(abs(each) for each in scaled_up.flat) > LARGEST_WHOLE:
             raise InputError(f"{stops.source}: {plural(name)} too large or too fine to count exactly; use another unit")
         arrays[name] = scaled_up.astype(np.int64)
@@ -338,11 +334,16 @@ def _whole(
 
 
 def _to_decimals(one: Attribute, value: Any, what: str) -> Any:
-    """An exact value to six decimals. Binary rounding (0.30000000000000004) is removed; more decimals are refused."""
+    """An exact amount to six decimals. Binary rounding (0.30000000000000004) is removed; more decimals are refused.
+
+    What is no amount is counted in ones, and any fraction is refused.
+    """
     if isinstance(value, tuple):
         return tuple(_to_decimals(one, part, what) for part in value)
     if not one.whole or value.denominator == 1:  # nearly always, and fractions are slow
         return value
+    if one.unit != "amount":
+        raise InputError(f"{what} {float(value):g} has a fraction; whole numbers are needed")
     decimal = Fraction(round(value * DECIMALS), DECIMALS)
     if abs(decimal - value) * 10**9 > max(abs(value), Fraction(1)):
         raise InputError(f"{what} {float(value):g} has more than 6 decimals; round it, or use another unit")

@@ -47,7 +47,9 @@ def guess(source: str, given: Set[str]) -> str:
     lacks = [name for name in able[0].missing if known[name].of == "stop"]
     if lacks and not columns:
         limit = next(name for name in known if name in able[0].claimed)
-        raise InputError(f"{source}: a {known[limit].called}, but no {lacks[0]}; give every stop its {lacks[0]}")
+        raise InputError(
+            f"{source}: {with_article(known[limit].called)}, but no {lacks[0]}; give every stop its {lacks[0]}"
+        )
     return _preferred(source, able)
 
 
@@ -81,7 +83,11 @@ def _alternatives(source: str, fits: Sequence[Fit], given: Set[str], known: dict
 
 
 def _words(one: Attribute) -> str:
-    return f"a {one.called}" if one.of_file else plural(one.called)
+    return with_article(one.called) if one.of_file else plural(one.called)
+
+
+def with_article(word: str) -> str:
+    return f"an {word}" if word[0] in "aeiou" else f"a {word}"
 
 
 def plural(word: str) -> str:

@@ -56,6 +56,7 @@ class Table(NamedTuple):
     parts: Mapping[str, str]  # a column that is one number of several -> the attribute
     amounts: re.Pattern[str]
     disputed: Mapping[str, str]  # attributes that two problems declare differently, and which ones do
+    own: frozenset[str] | None  # attributes of the problem that is named; None if none is
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -64,6 +65,11 @@ class Table(NamedTuple):
 
     def numeric(self, ours: str | None) -> bool:
         return ours in PLACES or ours in self.columns or ours in self.parts
+
+    def idle(self, ours: str) -> bool:
+        """Whether it is an attribute that the named problem does not have."""
+        name = self.parts.get(ours, ours)
+        return self.own is not None and name in self.columns and name not in self.own
 
     def undisputed(self, ours: str, source: str) -> None:
         """Refuse a name with values that means two things."""
@@ -94,8 +100,12 @@ def _table(problems: list[Any], named: str | None) -> Table:
     spellings |= {folded(name): ours for name, ours in SPELLINGS.items()}
     keys: dict[str, str] = {}
     parts: dict[str, str] = {}
+    own: frozenset[str] | None = None
     for problem in sorted(problems, key=lambda one: one.name != named):  # else as registered: the own problems first
-        attributes = declared(problem) if problem.name != named else attributes_of(problem)
+        attributes = declared(problem)
+        if problem.name == named:
+            attributes = attributes_of(problem)
+            own = frozenset(one.name for one in attributes)
         for one in (one for one in attributes or () if one.of != "leg"):
             first, owner = known.setdefault(one.name, (one, problem.name))
             if not first.reads_like(one):
@@ -118,7 +128,7 @@ def _table(problems: list[Any], named: str | None) -> Table:
     )
     pattern = rf"(?:total|order|gesamt)?({amounts})s?(?:(?:in)?(?:kg|t|tons?|lbs?|g|m3|l|stk|pcs))?"
     limits = {name: one for name, (one, _) in known.items() if one.of_file}
-    return Table(columns, limits, spellings, words, keys, parts, re.compile(pattern), disputed)
+    return Table(columns, limits, spellings, words, keys, parts, re.compile(pattern), disputed, own)
 
 
 def _ends(one: Attribute) -> list[tuple[str, ...]]:
@@ -164,13 +174,19 @@ def understand(columns: Mapping[str, Sequence[Any]], source: str, problem: str |
     claims = {name: ours for name in columns if (ours := names.spellings.get(folded(name)))}
     taken = {ours for name, ours in claims.items() if columns[name]}
     words: dict[str, list[str]] = {}
+    zeros: dict[str, str] = {}  # of the named problem, where no other column stands for it
     plain = {name: folded(name) for name in columns if name not in claims}
     pair = {BESIDE[word] for word in plain.values() if word in BESIDE}
     degrees = pair == {"lat", "lon"} and NOT_BESIDE.isdisjoint((*plain.values(), *taken))
     for name, word in plain.items():
         ours = _word(names, word) or (BESIDE.get(word) if degrees else None)
-        if ours is not None and ours not in taken and _fits(names, ours, columns[name]):
+        if ours is None or ours in taken or not columns[name]:
+            continue
+        if _fits(names, ours, columns[name]):
             words.setdefault(ours, []).append(name)
+        elif ours in (names.own or ()):
+            zeros.setdefault(ours, name)
+    words = {ours: [name] for ours, name in zeros.items()} | words
     for ours, found in words.items():
         if len(found) > 1 and names.numeric(ours):
             both = " and ".join(shown(name) for name in found[:2])
@@ -185,8 +201,8 @@ def understand(columns: Mapping[str, Sequence[Any]], source: str, problem: str |
 def _fits(names: Table, ours: str, values: Sequence[Any]) -> bool:
     """Whether a column has values that another word may stand for."""
     if ours == "depot":  # a column that names the warehouse of each stop marks none
-        return bool(values) and all(str(value).strip().lower() in MARKED | UNMARKED for value in values)
-    return not all(map(zero, values)) if ours in names.columns else bool(values)
+        return all(str(value).strip().lower() in MARKED | UNMARKED for value in values)
+    return ours not in names.columns or not all(map(zero, values))
 
 
 def check_names(names: Iterable[str], where: str, problem: str | None = None) -> None:

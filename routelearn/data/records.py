@@ -141,7 +141,8 @@ def _understood(rows: Sequence[Row], source: str, problem: str | None) -> tuple[
     for name in islice((name for name in columns if candidate(name, problem) is None), TYPOS):
         check_names([name], f"{source}, {first[name]}", problem)
     others = [name for name, values in columns.items() if name not in claims and values]
-    check_rules(rows, columns, others, source, problem)
+    idle = [name for name, ours in claims.items() if columns[name] and table(problem).idle(ours)]
+    check_rules(rows, columns, (*others, *idle), source, problem)
     known: list[Row] = []
     for place, row in rows:
         values: dict[str, Any] = {}

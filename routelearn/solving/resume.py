@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,10 @@ def to_tour(routes: Names, converted: Converted, source: str, *, numbered: bool 
             raise Infeasible(0, f"{len(nodes)} of {len(ids)} stops are visited")
         check_strictly(converted.problem, converted.referee, tour)
     except Infeasible as error:
+        if depot and len(nodes) > 1:
+            with suppress(Infeasible):  # a problem whose tours do not come back to the depot
+                check_strictly(converted.problem, converted.referee, tour[..., :-1])
+                return tour[..., :-1]
         reason = in_their_terms(error.reason, converted, nodes, numbered)
         raise InputError(f"{source}: not a solution of these stops: {reason}") from None
     return tour

@@ -16,7 +16,7 @@ import routelearn
 from routelearn import plugins
 from routelearn.data import npz, read_stops, to_instance
 from routelearn.errors import InputError
-from routelearn.problems import PROBLEMS, Attribute, get
+from routelearn.problems import PROBLEMS, Attribute, base, get
 from routelearn.problems.attributes import DEMAND
 from routelearn.problems.cvrp import CVRP
 from routelearn.solving import solve_stops
@@ -200,3 +200,75 @@ def test_two_problems_that_mean_different_things_by_one_name(tmp_path, monkeypat
     (tmp_path / "b.csv").write_text("x,y,demand 1,demand 2\n0,0,0,0\n1,2,3,4\n")
     [stops] = read_stops(tmp_path / "b.csv", problem="boxes")
     assert stops.columns["demand"] == ((0, 0), (3, 4))
+
+
+CLOCKS = "x;y;Geduld\n0;0;\n30;0;08:00\n60;0;09:30\n"
+
+
+def test_clock_times_that_the_named_problem_does_not_have_are_refused_with_the_plugin_as_without(tmp_path, loaded):
+    (tmp_path / "a.csv").write_text(CLOCKS)
+    told = []
+    for _ in range(2):
+        with pytest.raises(
+            InputError, match="line 3: 'Geduld' holds clock times, so it states a time window"
+        ) as caught:
+            read_stops(tmp_path / "a.csv", problem="tsp")
+        told.append(str(caught.value))
+        for plugin in plugins.loaded():
+            plugins.forget(plugin)
+    assert told[0] == told[1]
+
+
+def test_a_column_of_zeros_counts_for_the_problem_that_is_named(tmp_path):
+    zeros = "x;y;Geduld\n0;0;0\n30;0;0\n60;0;0\n"
+    assert read(tmp_path, "a.csv", zeros).columns["patience"].tolist() == [0, 0, 0]
+    (tmp_path / "a.csv").write_text(zeros)
+    [stops] = read_stops(tmp_path / "a.csv")
+    assert (stops.unused, stops.columns) == (("Geduld",), {})
+    (tmp_path / "b.csv").write_text("x;y;Menge;Gewicht\n0;0;0;0\n30;0;0;4\n60;0;0;5\n")
+    [stops] = read_stops(tmp_path / "b.csv", problem="cvrp")
+    assert stops.columns["demand"] == (0, 4, 5)
+
+
+def test_a_fraction_where_ones_are_counted_is_refused_with_its_row(tmp_path, loaded, monkeypatch):
+    counted = [one._replace(unit=None) if one.name == "crates" else one for one in loaded.attributes]
+    monkeypatch.setattr(type(loaded), "attributes", tuple(counted))
+    with pytest.raises(InputError, match=r"a.csv, line 3: the crates 2.5 has a fraction; whole numbers are needed"):
+        to_instance(read(tmp_path, "a.csv", CSV), impatience_cost=2)
+
+
+class OneWay(type(get("tsp"))):
+    """From the depot through every customer, and there the tour ends."""
+
+    name, has_depot, search = "one-way", True, None
+    feature_dims = (2, 2)
+
+    def sample(self, rng, batch, n):
+        return super().sample(rng, batch, n + 1)
+
+    def features(self, x):
+        return x.xy[:, :1], x.xy[:, 1:]
+
+    def max_steps(self, x):
+        return x.xy.shape[1] - 1
+
+    def initial(self, x, solutions):
+        return self.step(x, super().initial(x, solutions), torch.zeros((len(x.xy), solutions), dtype=torch.long))
+
+    def cost(self, x, tour):
+        return base.closed_length(x, base.from_depot(tour))
+
+    def check(self, x, tour, tolerance=0.0):
+        super().check(x, base.from_depot(tour))
+
+
+def test_a_solution_whose_tour_does_not_end_at_the_depot_is_read_back(tmp_path, monkeypatch):
+    from routelearn.solving.resume import to_tour
+
+    monkeypatch.setitem(PROBLEMS, "one-way", OneWay())
+    (tmp_path / "a.csv").write_text("x,y\n0,0\n1,0\n2,0\n3,1\n")
+    [stops] = read_stops(tmp_path / "a.csv", problem="one-way")
+    converted = to_instance(stops, "one-way")
+    assert to_tour([["2", "3", "4"]], converted, "a.json").tolist() == [[[1, 2, 3]]]
+    with pytest.raises(InputError, match=r"a.json: not a solution of these stops: "):
+        to_tour([["2", "4"]], converted, "a.json")

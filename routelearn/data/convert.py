@@ -277,9 +277,8 @@ def _default(stops: Stops, problem: Problem, one: Attribute, depot: int) -> Any:
         return None
     if one.of == "stop":
         what = f" ({one.help})" if one.revealed_on_visit and one.help else ""
-        raise InputError(
-            f"{stops.source}: {problem.name} needs {with_article(one.name)} for every stop{what}; there is no such column"
-        )
+        needs = f"{problem.name} needs {with_article(one.name)} for every stop{what}"
+        raise InputError(f"{stops.source}: {needs}; there is no such column")
     what = f"the vehicle's {one.called}" if one.of == "vehicle" else with_article(one.called)
     raise InputError(f"{stops.source}: {problem.name} needs {what}; give {one.name}")
 

@@ -63,6 +63,30 @@ class Solution:
             return [*route, *route[:1]]
         return [depot, *route, depot] if self.returns else [depot, *route]
 
+    def of_route(self, i: int) -> dict[str, Any]:
+        """What is known of a route beside its stops."""
+        parts = {"length": self.lengths, "load": self.loads, "amounts": self.amounts}
+        return {name: values[i] for name, values in parts.items() if values is not None}
+
+    def document(self) -> dict[str, Any]:
+        """What is written as JSON."""
+        return {
+            "format": "routelearn-solution",
+            "format_version": FORMAT_VERSION,
+            "problem": self.problem,
+            "source": self.source,
+            **({} if self.matrix is None else {"matrix": self.matrix}),
+            **({} if self.rounded else {"rounded": False}),
+            "cost": self.cost,
+            "length": self.length,
+            "unit": self.unit or None,
+            "depot": self.depot,
+            "routes": [{"stops": route, **self.of_route(i)} for i, route in enumerate(self.routes)],
+            "unvisited": self.unvisited,
+            **({} if self.prize is None else {"prize": self.prize}),
+            **({"values": self.values} if self.values else {}),
+        }
+
 
 def solution_of(converted: Converted, stops: Stops, tour: Tensor) -> Solution:
     """The tour [T] of the converted stops, checked and measured by the problem itself."""
@@ -163,33 +187,7 @@ def _places(stops: Stops, coordinates: np.ndarray) -> dict[str, tuple[float, flo
 
 
 def to_json(solution: Solution) -> str:
-    routes = []
-    for i, (route, length) in enumerate(zip(solution.routes, solution.lengths, strict=True)):
-        entry: dict[str, Any] = {"stops": route, "length": length}
-        if solution.loads is not None:
-            entry["load"] = solution.loads[i]
-        if solution.amounts is not None:
-            entry["amounts"] = solution.amounts[i]
-        routes.append(entry)
-    document: dict[str, Any] = {
-        "format": "routelearn-solution",
-        "format_version": FORMAT_VERSION,
-        "problem": solution.problem,
-        "source": solution.source,
-        **({} if solution.matrix is None else {"matrix": solution.matrix}),
-        **({} if solution.rounded else {"rounded": False}),
-        "cost": solution.cost,
-        "length": solution.length,
-        "unit": solution.unit or None,
-        "depot": solution.depot,
-        "routes": routes,
-        "unvisited": solution.unvisited,
-    }
-    if solution.prize is not None:
-        document["prize"] = solution.prize
-    if solution.values:
-        document["values"] = solution.values
-    return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
+    return json.dumps(solution.document(), ensure_ascii=False, indent=2) + "\n"
 
 
 def to_geojson(solution: Solution) -> str:
@@ -198,11 +196,7 @@ def to_geojson(solution: Solution) -> str:
         raise InputError("GeoJSON needs places on the globe; these stops have no lat and lon (choose json or csv)")
     features = []
     for i, route in enumerate(solution.routes):
-        properties: dict[str, Any] = {"route": i + 1, "length": solution.lengths[i], "stops": route}
-        if solution.loads is not None:
-            properties["load"] = solution.loads[i]
-        if solution.amounts is not None:
-            properties["amounts"] = solution.amounts[i]
+        properties: dict[str, Any] = {"route": i + 1, "stops": route, **solution.of_route(i)}
         line = [solution.places[str(stop)] for stop in solution.with_ends(route, solution.depot)]
         features.append(_feature("LineString", line, properties))
     if solution.depot is not None:

@@ -12,6 +12,7 @@ from routelearn.errors import InputError
 from routelearn.models import load_model, shipped, which
 from routelearn.problems import PROBLEMS, Attribute, NumpyRng, Problem, get
 from routelearn.serve.jobs import SHIPPED
+from routelearn.serve.schemas import AttributeInfo
 
 
 def served() -> dict[str, Problem]:
@@ -54,19 +55,8 @@ def title_of(problem: Problem) -> str:
 
 def described(one: Attribute) -> dict[str, Any]:
     """What the page must know of an attribute, for its form and its table."""
-    return {
-        "name": one.name,
-        "of": one.of,
-        "unit": one.unit,
-        "shape": list(one.shape),
-        "whole": one.whole,
-        "required": one.required,
-        "default": one.default,
-        "at_depot": one.at_depot,
-        "revealed_on_visit": one.revealed_on_visit,
-        "title": one.called,
-        "help": one.help,
-    }
+    known = one._asdict() | {"shape": list(one.shape), "title": one.called}
+    return {name: known[name] for name in AttributeInfo.model_fields}
 
 
 def problems(own: Mapping[str, str] = SHIPPED) -> list[dict[str, Any]]:

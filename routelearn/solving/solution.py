@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,6 @@ from torch import Tensor
 
 from routelearn.data import solutions
 from routelearn.data.convert import Converted
-from routelearn.data.files import STDIN
 from routelearn.data.stops import Stops
 from routelearn.errors import InputError
 from routelearn.problems import get
@@ -72,13 +70,13 @@ class Solution(solutions.Solution):
             before = event.cost
         return gains
 
+    def document(self) -> dict[str, Any]:
+        history = [[round(e.seconds, 6), e.cost, e.by] for e in self.events]
+        more = {"limits": self.limits, "seconds": self.seconds, "history": history, "notes": list(self.notes)}
+        return super().document() | more
+
     def to_json(self) -> str:
-        document = json.loads(solutions.to_json(self))
-        document["limits"] = self.limits
-        document["seconds"] = self.seconds
-        document["history"] = [[round(e.seconds, 6), e.cost, e.by] for e in self.events]
-        document["notes"] = list(self.notes)
-        return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
+        return solutions.to_json(self)
 
     def to_geojson(self) -> str:
         return solutions.to_geojson(self)
@@ -117,17 +115,7 @@ class Solution(solutions.Solution):
 
     def write(self, path: str | Path, kind: str | None = None) -> None:
         """The format that the suffix (or `kind`) names: json, geojson, csv, sol; `-` is standard output."""
-        to_stdout = str(path) == STDIN
-        name = kind or ("json" if to_stdout else Path(path).suffix.lower().removeprefix("."))
-        if name != "json":
-            solutions.write_solution(path, self, name)
-        elif to_stdout:
-            solutions.print_text(self.to_json())
-        else:
-            try:
-                Path(path).write_text(self.to_json(), encoding="utf-8")
-            except OSError as error:
-                raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
+        solutions.write_solution(path, self, kind)
 
 
 def make_solution(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from routelearn.data.fields import LARGEST_WHOLE, attributes_of, template, unfil
 from routelearn.data.geometry import LANDMARKS, from_distances, great_circle, into_unit_square, project
 from routelearn.data.guess import guess, plural, with_article
 from routelearn.data.notes import on_places
-from routelearn.data.numbers import column_of, filled, value_of
+from routelearn.data.numbers import column_of, filled, stand_in, value_of
 from routelearn.data.rules import refusal, stated
 from routelearn.data.stops import MATRIX_STOPS, Stops
 from routelearn.errors import InputError
@@ -258,7 +258,7 @@ def _values(
                 _to_decimals(one, each, f"{stops.at(i, name)}: the {name}") for i, each in enumerate(value)
             ]
     if isinstance(problem, ChecksStops):
-        problem.check_stops(_Given(stops, stops.source, columns, of_file, frozenset(missing)))
+        problem.check_stops(replace(stops, columns=columns, limits=of_file, defaults=frozenset(missing)))
     columns = {
         name: [value[i] for i in order] if attributes[name].whole else value[order] for name, value in columns.items()
     }
@@ -268,11 +268,9 @@ def _values(
 def _default(stops: Stops, problem: Problem, one: Attribute, depot: int) -> Any:
     """What an attribute is that nobody gave; InputError where it must be given, None where it may be missing."""
     if one.default is not None:
-        value = filled(one, one.default)
         if one.of_file:
-            return value
-        home = value if one.at_depot else filled(one, 0)
-        return column_of(one, [home if i == depot else value for i in range(len(stops.ids))])
+            return filled(one, one.default)
+        return column_of(one, [stand_in(one, i == depot) for i in range(len(stops.ids))])
     if not one.required:
         return None
     if one.of == "stop":
@@ -297,23 +295,6 @@ def _check_depot(stops: Stops, one: Attribute, value: Any, depot: int) -> None:
             f"{stops.at(depot, one.name)}: the depot{first} has {with_article(one.name)} of {float(np.max(value)):g}; "
             "it must be 0"
         )
-
-
-@dataclass
-class _Given:
-    """What `check_stops` of a problem sees (problems.base.Given)."""
-
-    stops: Stops
-    source: str
-    columns: Mapping[str, Sequence[Any]]
-    limits: Mapping[str, Any]
-    defaults: Set[str]
-
-    def at(self, stop: int, name: str | None = None) -> str:
-        return self.stops.at(stop, name)
-
-    def called(self, stop: int) -> str:
-        return self.stops.called(stop)
 
 
 def _whole(

@@ -120,6 +120,13 @@ def filled(one: Attribute, value: float) -> Any:
     return Fraction(str(value)) if one.whole else float(value)
 
 
+def stand_in(one: Attribute, depot: bool) -> Any:
+    """What an attribute is where a stop (the depot?) gives none; None where it must. A depot needs no demand."""
+    if one.default is None:
+        return filled(one, 0) if depot else None
+    return filled(one, 0 if depot and not one.at_depot else one.default)
+
+
 def column_of(one: Attribute, values: Sequence[Any]) -> Any:
     """The values of an attribute for all stops: a tuple where they are exact, otherwise an array of doubles."""
     return tuple(values) if one.whole else np.array(values, dtype=np.float64)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from routelearn.data.names import MARKED, PLACES, TYPOS, UNMARKED, candidate, check_names, spelled, table, understand
-from routelearn.data.numbers import blank, column_of, filled, shown, value_of
+from routelearn.data.numbers import blank, column_of, shown, stand_in, value_of
 from routelearn.data.rules import check_rules
 from routelearn.data.stops import Stops
 from routelearn.errors import InputError
@@ -82,15 +82,12 @@ def to_stops(
             return column_of(one, list(zip(*(column(part, inner) for part in parts), strict=True)))
         values = []
         for i, (place, row) in enumerate(rows):
-            raw, depot_row = row.get(name), i == (marked or 0)
-            if blank(raw):
-                if name in PLACES or (one.default is None and not depot_row):
-                    raise InputError(f"{source}, {place}: no {said.get(name, name)}")
-                # A depot needs no demand, prize or penalty.
-                raw = 0 if one.default is None or (depot_row and not one.at_depot) else one.default
-                values.append(filled(one, raw))
-            else:
+            if not blank(raw := row.get(name)):
                 values.append(value_of(one, raw, f"{source}, {place}", said.get(name, name)))
+            elif name in PLACES or (value := stand_in(one, i == (marked or 0))) is None:
+                raise InputError(f"{source}, {place}: no {said.get(name, name)}")
+            else:
+                values.append(value)
         return column_of(one, values)
 
     def reals(name: str) -> np.ndarray | None:

@@ -28,6 +28,7 @@ class Stops:
     matrix: np.ndarray | None = None  # [N, N] float64, from row to column
     columns: Mapping[str, Any] = field(default_factory=dict)  # by attribute: [N] float64, or a tuple of exact numbers
     limits: Mapping[str, Any] = field(default_factory=dict)  # by attribute: one number, of the whole file
+    defaults: frozenset[str] = frozenset()  # attributes that nobody gave, once the problem is known
     depot: int | None = None  # index into ids; None = the file names none
     problem: str | None = None  # where the file says it
     matrix_file: str | None = None  # where the matrix came from, if from a file of its own

@@ -182,10 +182,14 @@ class Explains(Protocol):
 class Given(Protocol):
     """A user's stops, as a problem may look at them before they become an instance, in the user's own numbers."""
 
-    source: str  # begins every message
-    columns: Mapping[str, Sequence[Any]]  # by attribute, in the order of the file
-    limits: Mapping[str, Any]  # by attribute, of the whole file
-    defaults: Set[str]  # attributes that nobody gave
+    @property
+    def source(self) -> str: ...  # begins every message
+    @property
+    def columns(self) -> Mapping[str, Sequence[Any]]: ...  # by attribute, in the order of the file
+    @property
+    def limits(self) -> Mapping[str, Any]: ...  # by attribute, of the whole file
+    @property
+    def defaults(self) -> Set[str]: ...  # attributes that nobody gave
 
     def at(self, stop: int, name: str | None = None) -> str:
         """Where the file gives a stop or its attribute, to begin a message with."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from routelearn.data.names import table
-from routelearn.data.numbers import LARGEST, SMALLEST, exact, filled, from_torch, plain, shown
+from routelearn.data.numbers import LARGEST, SMALLEST, exact, from_torch, plain, shown, stand_in
 from routelearn.data.records import check_degrees
 from routelearn.data.stops import Stops, checked_matrix
 from routelearn.errors import InputError
@@ -134,10 +134,9 @@ def _column(values: Any, one: Attribute, count: int, depot: int, source: str) ->
 
 def _blank(one: Attribute, row: int, depot: int, source: str) -> Any:
     """What stands for a value that is missing, as in an empty cell of a file."""
-    if one.default is None and row != depot:
+    if (value := stand_in(one, row == depot)) is None:
         raise InputError(f"{source}, row {row}: no {one.name}")
-    home = row == depot and not one.at_depot
-    return np.array(filled(one, 0 if one.default is None or home else one.default), dtype=np.float64).tolist()
+    return np.array(value, dtype=np.float64).tolist()
 
 
 def _exact(value: Any, where: str, name: str) -> Any:

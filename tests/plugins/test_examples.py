@@ -179,7 +179,8 @@ def test_many_open_routings_are_solved_at_once(unlimited):
 def test_a_limit_on_lengths_is_read_with_the_stops(unlimited):
     options = ("--plugin", FOLDER / "open_vrp.py", "--problem", "open-vrp", "--capacity", 12, "--max-length", 30)
     done = run("solve", "stops.csv", *options, "--seconds", 0.3, "--out", "s.json", folder=unlimited)
-    assert (done.returncode, done.stderr) == (0, "")
+    told = [line for line in done.stderr.splitlines() if not line.startswith("compiling the search")]  # once
+    assert (done.returncode, told) == (0, [])
     assert json.loads((unlimited / "s.json").read_text())["cost"] == pytest.approx(50)
     document = json.loads((unlimited / "s.json").read_text())
     assert (document["length"], document["limits"]) == (pytest.approx(50), {"capacity": 12, "max_length": 30})

@@ -55,6 +55,11 @@ class Attribute(NamedTuple):
         """Whether it holds for all stops: an option, or a key beside them."""
         return self.of in ("vehicle", "instance")
 
+    @property
+    def of_stops(self) -> bool:
+        """Whether a file of stops can give it."""
+        return self.of in ("stop", "vehicle", "instance")
+
     def reads_like(self, other: Attribute) -> bool:
         """Whether a file's column or key may be read as either of the two."""
         return (self.of == "stop", self.shape, self.whole) == (other.of == "stop", other.shape, other.whole)

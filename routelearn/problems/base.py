@@ -169,6 +169,24 @@ class Problem(Protocol):
         ...
 
 
+@runtime_checkable
+class Varies(Protocol):
+    """Optional for a Problem: a family, whose instances are of several variants with names."""
+
+    variant_names: tuple[str, ...]
+    variants: str  # those that `sample` draws, as `with_variants` reads them
+    test_set: str  # the public collection that one variant's draws repeat
+    test_instances: int  # in each of its sets
+
+    def with_variants(self, names: str) -> Any:
+        """The same problem, of which `sample` draws these variants alone."""
+        ...
+
+    def variant_of(self, x: Any) -> Tensor:
+        """[B]: which of `variant_names` each instance is."""
+        ...
+
+
 def declared_search(problem: Any) -> str | None:
     """The search engine that the problem's own class names in `search`; None: the general one.
 

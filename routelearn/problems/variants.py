@@ -29,7 +29,7 @@ class Rules(NamedTuple):
         return "".join(part for there, part in (*parts, (self.limited, "l"), (self.timed, "tw")) if there)
 
 
-# In this order a variant's number is that of its rules, read as digits; `VRP.group` counts on it.
+# In this order a variant's number is that of its rules, read as digits; `VRP.variant_of` counts on it.
 RULES = {rules.name: rules for rules in (Rules(*flags) for flags in product(
     (False, True), (False, True), ("", "b", "mb"), (False, True), (False, True)
 ))}  # fmt: skip

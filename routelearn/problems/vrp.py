@@ -107,8 +107,7 @@ class VRP:
     feature_dims: tuple[int, ...] = (10, 12)
     context_nodes, context_scalars, step_dim = 2, 4, 0
     has_depot, maximise, reveals_on_visit = True, False, False
-    test_instances = 1000  # of a public set
-    groups = NAMES
+    variant_names, test_set, test_instances = NAMES, "routefinder", 1000
 
     def __init__(self, variants: str = ALL):
         self.rules = tuple(RULES[name] for name in parse_list(variants))
@@ -117,8 +116,8 @@ class VRP:
     def with_variants(self, names: str) -> VRP:
         return VRP(names)
 
-    def group(self, x: Instance) -> Tensor:
-        """[B]: the number of each instance's variant in `groups`, by the rules that its fields show."""
+    def variant_of(self, x: Instance) -> Tensor:
+        """[B]: the number of each instance's variant in `variant_names`, by the rules that its fields show."""
         back = (x.pickup > 0).any(1).long()
         timed = x.window[:, :, 1].isfinite().any(1).long()
         digits = (x.depots.sum(1) > 1, 2), (x.open > 0, 2), (back * (1 + x.mixed), 3), (x.max_length.isfinite(), 2)

@@ -8,13 +8,14 @@ import pickle
 
 import pytest
 import torch
+from paper_problems import PAPER
 
 from routelearn.data.generate import generate
 from routelearn.decoding.decode import decode
 from routelearn.decoding.rollout import Live, begin, look
 from routelearn.errors import InputError
 from routelearn.models.import_authors import import_checkpoint
-from routelearn.problems import PROBLEMS, NumpyRng, get
+from routelearn.problems import NumpyRng, get
 from routelearn.problems.base import is_node, take
 from routelearn.problems.cvrp import CVRP
 from routelearn.problems.cvrp import State as WholeLoads
@@ -92,7 +93,7 @@ def golden(folder, name):
     return found["cost_first_20"], found["mean_cost_first_1000"]
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("name", PAPER)
 def test_greedy_costs_are_those_of_the_authors_code(name, authors_answers):
     """The first 1,000 of the paper's test set; for the vehicles with their float loads."""
     problem = {"cvrp": FloatCVRP(), "sdvrp": FloatSDVRP()}.get(name, get(name))
@@ -285,8 +286,8 @@ def test_a_missing_or_damaged_file_is_refused(tmp_path):
 
 
 def test_an_unknown_problem_is_refused_with_the_choices(tmp_path):
-    with pytest.raises(InputError, match="unknown problem 'vrp'; the choices are tsp, cvrp"):
-        import_checkpoint(tmp_path / "c.pt", "vrp")
+    with pytest.raises(InputError, match="unknown problem 'tsps'; the choices are tsp, cvrp"):
+        import_checkpoint(tmp_path / "c.pt", "tsps")
 
 
 def test_a_hostile_pickle_is_refused_and_not_run(tmp_path):

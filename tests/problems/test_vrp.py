@@ -220,11 +220,11 @@ def test_a_mixture_draws_each_of_its_variants_alike_and_no_other():
     wanted = ("vrptw", "ovrpmbl", "mdcvrp")
     x = VRP(",".join(wanted)).sample(NumpyRng(0), 3000, 20)
     VRP().validate(x)
-    counts = torch.bincount(VRP().group(x), minlength=len(NAMES))
-    shares = {name: int(count) / 3000 for name, count in zip(VRP.groups, counts, strict=True) if count > 30}
+    counts = torch.bincount(VRP().variant_of(x), minlength=len(NAMES))
+    shares = {name: int(count) / 3000 for name, count in zip(VRP.variant_names, counts, strict=True) if count > 30}
     assert shares.keys() == set(wanted)
     assert all(0.28 < share < 0.39 for share in shares.values())
-    every = torch.bincount(VRP().group(VRP().sample(NumpyRng(0), 9600, 30)), minlength=48)
+    every = torch.bincount(VRP().variant_of(VRP().sample(NumpyRng(0), 9600, 30)), minlength=48)
     assert every.min() > 130
     assert every.max() < 270
 
@@ -232,7 +232,7 @@ def test_a_mixture_draws_each_of_its_variants_alike_and_no_other():
 @pytest.mark.parametrize("name", SINGLE)
 def test_an_instance_shows_its_variant(name):
     x = VRP(name).sample(NumpyRng(1), 20, 50)
-    assert {NAMES[i] for i in VRP().group(x).tolist()} == {name}
+    assert {NAMES[i] for i in VRP().variant_of(x).tolist()} == {name}
 
 
 def test_places_that_are_not_in_use_lie_at_the_first_depot():

@@ -213,6 +213,7 @@ def test_an_instance_that_makes_no_sense_is_refused(changes, words):
 def test_drawing_on_a_device_never_waits_for_it(names):
     with torch.random.fork_rng(devices=[]), no_host_sync():
         x = VRP(names).sample(DeviceRng(), 64, 20)
+        VRP().variant_of(x)
     VRP().validate(x)
 
 

@@ -197,6 +197,7 @@ def their_first_logits(w, problem, x, layers):
 
 
 @pytest.mark.parametrize(("layers", "prefix"), [(3, ""), (3, "module."), (5, ""), (5, "module.")])
+@pytest.mark.parametrize("problem", [get(name) for name in PAPER], ids=PAPER)
 def test_a_checkpoint_is_imported_weight_for_weight(problem, layers, prefix, tmp_path):
     weights = their_weights(problem, layers)
     path = tmp_path / "epoch-99.pt"

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from routelearn import plugins
 from routelearn.data import Stops, generate, read_instances
 from routelearn.data.convert import Converted, Scale
+from routelearn.data.generate import of_set
 from routelearn.decoding.decode import refuse_hindsight
 from routelearn.errors import InputError
 from routelearn.evaluation.evaluate import Evaluation, parse
@@ -22,6 +23,7 @@ from routelearn.models import FOLDER, load_model
 from routelearn.models.model_file import Model
 from routelearn.policies.kernels import select
 from routelearn.problems import Problem, get
+from routelearn.problems.attributes import first_customer
 from routelearn.problems.base import Instance, take
 from routelearn.runtime.compiling import best_device
 from routelearn.solving.solution import Solution, make_solution
@@ -156,7 +158,7 @@ def instances(data: Any, problem: str | Problem | None = None, limit: int | None
     if limit is not None and limit < 1:
         raise InputError(f"a limit of {limit} instances; it must be at least 1")
     if isinstance(data, tuple) and len(data) == 2 and isinstance(data[1], int):
-        named = get(data[0]) if isinstance(data[0], str) else data[0]
+        named = of_set(data[0]) if isinstance(data[0], str) else data[0]
         if chosen is not None and chosen.name != named.name:
             raise InputError(f"data of {named.name} for the problem {chosen.name}; name one of them")
         chosen, x = named, generate(named, data[1])
@@ -202,8 +204,8 @@ def _decoded(
             f"{strategy!r} changes a tour after its prizes were revealed, which is hindsight; leave +improve out"
         )
     if model is None or isinstance(model, str | Path):
-        nodes = x.xy.shape[1]
-        model = load_model(chosen.name, nodes - 1 if chosen.has_depot else nodes, path=model, device=where)
+        customers = x.xy.shape[1] - first_customer(chosen, x)
+        model = load_model(chosen.name, customers, path=model, device=where)
     policy = model.policy if isinstance(model, Model) else model
     with select.backend(backend):
         result = evaluate_policy(

@@ -39,8 +39,12 @@ def evaluate(
     store: Path | None = typer.Option(None, help="For a solver: keep results as they come, to resume later."),
 ) -> None:
     """Solve every instance, check every solution, and report mean cost, standard error, time and gap."""
+    import torch
+
     from routelearn import api
     from routelearn.errors import InputError
+    from routelearn.evaluation.evaluate import means_by_variant
+    from routelearn.problems.attributes import first_customer
 
     given = {
         "model": model, "decode": decode, "device": device, "precision": precision, "backend": backend,
@@ -59,10 +63,12 @@ def evaluate(
             raise InputError(f"{file}: there is no folder {file.parent} to write into")
     chosen, x = api.instances(data, problem, limit)
     name, (count, nodes) = chosen.name, x.xy.shape[:2]
-    customers = nodes - 1 if chosen.has_depot else nodes
+    customers = nodes - first_customer(chosen, x)
     known: Any = None
+    kinds = set(means_by_variant(chosen, x, torch.zeros(count)))
+    label = kinds.pop() if len(kinds) == 1 else name  # what arrays of reference costs are called
     if reference is not None:
-        known = read_costs(reference, name, customers, count, instances=x)
+        known = read_costs(reference, label, customers, count, instances=x)
     method: Any = None if model is None else Path(model)  # a text could also name a solver
     if solver is not None:
         from routelearn import solvers
@@ -79,9 +85,12 @@ def evaluate(
     typer.echo(f"{data.name}: {count} instances of {name}, {nodes} nodes, {found.decode}")
     typer.echo(f"mean cost {found.mean:.5f} +- {found.standard_error:.5f} (standard error)")
     typer.echo(f"infeasible {found.infeasible}; {found.seconds:.2f} s on {found.device}")
+    by_variant = means_by_variant(chosen, x, torch.tensor(found.to_dict()["costs"], dtype=torch.float64))
+    if len(by_variant) > 1:
+        result["by_variant"] = by_variant
+        for variant, mean in by_variant.items():
+            typer.echo(f"{variant:<12} {mean:.5f}")
     if reference is not None:
-        import torch
-
         gap, error = found.gap(torch.as_tensor(known))
         result["gap"], result["gap_standard_error"] = gap, error
         typer.echo(f"gap to {reference.name} {gap:+.3%} +- {error:.3%}")
@@ -89,7 +98,7 @@ def evaluate(
         plain = [None if cost != cost else cost for cost in result["costs"]]  # JSON has no NaN
         json_out.write_text(json.dumps({**result, "costs": plain}) + "\n")
     if costs_out is not None:
-        write_costs(costs_out, name, customers, result["costs"], x)
+        write_costs(costs_out, label, customers, result["costs"], x)
     if found.infeasible:
         raise typer.Exit(1)
 

@@ -90,7 +90,7 @@ def filled_by(problem: Problem) -> dict[str, Attribute]:
     return {
         one.name: one
         for one in attributes_of(problem)
-        if one.of != "leg" and (problem.reveals_on_visit or not one.revealed_on_visit)
+        if one.of_stops and (problem.reveals_on_visit or not one.revealed_on_visit)
     }
 
 

@@ -50,8 +50,8 @@ def _presumed(name: str, like: Any, nodes: int) -> Attribute:
 
 
 def unfilled(problem: Problem) -> list[str]:
-    """Fields of the problem's instances that stops cannot fill: those of legs, and unknown ones without declaration."""
-    named = {one.name for one in (*(declared(problem) or ()), *OWN) if one.of != "leg"}
+    """Fields of the instances that stops cannot fill: those of legs and depots, and unknown ones not declared."""
+    named = {one.name for one in (*(declared(problem) or ()), *OWN) if one.of_stops}
     return [name for name in needed(problem) if name not in named and name not in RESERVED]
 
 
@@ -80,6 +80,7 @@ def assemble(problem: Problem, arrays: Mapping[str, np.ndarray], source: str, dt
         raise InputError(f"{source}: xy has shape {xy.shape}; it must be (instances, nodes, 2)")
     if 0 in xy.shape:
         raise InputError(f"{source}: holds no instance; xy has shape {xy.shape}")
+    attributes = {one.name: one for one in attributes_of(problem)}
     fields = {}
     for name, like in zip(shown._fields, shown, strict=True):
         if name not in arrays:
@@ -88,10 +89,14 @@ def assemble(problem: Problem, arrays: Mapping[str, np.ndarray], source: str, dt
         if like is not None:
             # Axis 0 of the sample is the batch, axes of its node count are the nodes.
             wanted = (xy.shape[0], *(xy.shape[1] if size == shown.xy.shape[1] else size for size in like.shape[1:]))
+            if name in attributes and attributes[name].of == "depot":  # as many as there are
+                wanted = (*wanted[:1], *array.shape[1:2], *wanted[2:])
             if array.shape != wanted:
                 raise InputError(f"{source}: {name} has shape {array.shape}; {wanted} fits the shape of xy")
         whole = like is not None and not like.is_floating_point()
-        fields[name] = torch.from_numpy(_cast(array, whole, dtype, f"{source}: {name}"))
+        fields[name] = torch.from_numpy(
+            _cast(array, whole, dtype, f"{source}: {name}", name in attributes and attributes[name].unbounded)
+        )
     x = type(shown)(**fields)
     try:
         problem.validate(x)
@@ -100,11 +105,11 @@ def assemble(problem: Problem, arrays: Mapping[str, np.ndarray], source: str, dt
     return x
 
 
-def _cast(array: np.ndarray, whole: bool, dtype: Any, what: str) -> np.ndarray:
+def _cast(array: np.ndarray, whole: bool, dtype: Any, what: str, unbounded: bool) -> np.ndarray:
     """A copy as int64 or `dtype`. Floats are accepted for whole numbers if they have no fraction."""
     if array.dtype.kind not in "iuf":
         raise InputError(f"{what} holds {array.dtype} values; numbers are needed")
-    finite = np.isfinite(array)
+    finite = np.isfinite(array) | (unbounded & (array == np.inf))
     if not finite.all():
         raise InputError(f"{what} has a value that is not a finite number (instance {_row(~finite)})")
     if whole:
@@ -117,8 +122,9 @@ def _cast(array: np.ndarray, whole: bool, dtype: Any, what: str) -> np.ndarray:
         return array.astype(np.int64, order="C")
     with np.errstate(over="ignore"):
         result = array.astype(dtype, order="C")
-    if not np.isfinite(result).all():
-        raise InputError(f"{what} has a number too large for single precision (instance {_row(~np.isfinite(result))})")
+    grown = ~np.isfinite(result) & np.isfinite(array)
+    if grown.any():
+        raise InputError(f"{what} has a number too large for single precision (instance {_row(grown)})")
     return result
 
 

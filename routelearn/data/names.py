@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import is_
 from typing import Any, NamedTuple
 
-from routelearn.data.fields import attributes_of
+from routelearn.data.fields import attributes_of, unfilled
 from routelearn.data.numbers import shown
 from routelearn.errors import InputError
 from routelearn.problems import PROBLEMS
@@ -102,11 +102,13 @@ def _table(problems: list[Any], named: str | None) -> Table:
     parts: dict[str, str] = {}
     own: frozenset[str] | None = None
     for problem in sorted(problems, key=lambda one: one.name != named):  # else as registered: the own problems first
+        if problem.name != named and unfilled(problem):  # no file of stops can be meant
+            continue
         attributes = declared(problem)
         if problem.name == named:
             attributes = attributes_of(problem)
             own = frozenset(one.name for one in attributes)
-        for one in (one for one in attributes or () if one.of != "leg"):
+        for one in (one for one in attributes or () if one.of_stops):
             first, owner = known.setdefault(one.name, (one, problem.name))
             if not first.reads_like(one):
                 if named is None:

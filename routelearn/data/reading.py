@@ -161,7 +161,7 @@ def _instance_stops(name: str, x: Any, source: str) -> Stops:
     limits: dict[str, Any] = {}
     for one in attributes_of(problem):
         field = getattr(x, one.name)
-        if field is None or one.of == "leg":
+        if field is None or not one.of_stops:
             continue
         exactly = one.whole and not one.shape
         values = field.tolist() if exactly else field.double().numpy()

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from routelearn.problems.attributes import first_customer
 from routelearn.problems.base import Problem, distance_matrix
 
 LOOK = 4  # steps between two looks at whether all solutions are finished
@@ -39,7 +40,7 @@ def replay(
     solutions, length = order.shape
     state = problem.initial(x, solutions)
     waiting, nodes = order >= 0, order.clamp(min=0)
-    depots = (order == 0) if problem.has_depot else torch.zeros_like(waiting)
+    depots = waiting & (order < first_customer(problem, x))
     may_call_home = waiting & ~depots if home_first is None else waiting & ~depots & home_first[:, None]
     calls_home = problem.has_depot and home_first is not None and bool(home_first.any())
     places = torch.arange(length)

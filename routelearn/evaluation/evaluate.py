@@ -21,7 +21,7 @@ from routelearn.decoding.rollout import advance
 from routelearn.errors import InputError
 from routelearn.evaluation.referee import double, judge
 from routelearn.policies.base import shape_of
-from routelearn.problems.base import Problem, to_device, to_single
+from routelearn.problems.base import Problem, Varies, to_device, to_single
 from routelearn.runtime.compiling import compiled, compiled_encoder, resolve_precision
 
 if TYPE_CHECKING:
@@ -117,6 +117,14 @@ def paired_gap(costs: Tensor, reference: Tensor) -> tuple[float, float]:
     difference = gaps(costs, reference)
     difference = difference[~difference.isnan()]
     return float(difference.mean()), standard_error(difference) if len(difference) else math.nan
+
+
+def means_by_variant(problem: Problem, x: Any, costs: Tensor) -> dict[str, float]:
+    """Mean costs [B] of each variant among the instances, by name; empty where a problem has no variants."""
+    if not isinstance(problem, Varies):
+        return {}
+    kinds = problem.variant_of(x).to(costs.device)
+    return {problem.variant_names[kind]: float(costs[kinds == kind].nanmean()) for kind in kinds.unique().tolist()}
 
 
 def gaps(costs: Tensor, reference: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Problems by id: the paper's eight, one object each, and those of plugins."""
+"""Problems by id: the paper's eight and a family of vehicle routing variants, one object each, and those of plugins."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from routelearn.problems.resources import Length, Load, Penalty, Prize, Resource
 from routelearn.problems.sdvrp import SDVRP
 from routelearn.problems.spctsp import SPCTSP
 from routelearn.problems.tsp import TSP
+from routelearn.problems.vrp import VRP
 from routelearn.registry import Registry
 
-_OWN = (TSP(), CVRP(), SDVRP(), OP("const"), OP("unif"), OP("dist"), PCTSP(), SPCTSP())
+_OWN = (TSP(), CVRP(), SDVRP(), OP("const"), OP("unif"), OP("dist"), PCTSP(), SPCTSP(), VRP())
 
 PROBLEMS: Registry[Problem] = Registry("problem", {problem.name: problem for problem in _OWN})
 get = PROBLEMS.find

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from routelearn.errors import InputError
 
-Of = Literal["stop", "vehicle", "instance", "leg"]
+Of = Literal["stop", "vehicle", "instance", "leg", "depot"]  # "depot": one for each of the nodes before the customers
 Unit = Literal["length", "time", "money", "amount", "prize"]
 Sign = Literal["any", "not negative", "positive"]
 OWNERS, UNITS, SIGNS = get_args(Of), get_args(Unit), get_args(Sign)
@@ -38,6 +38,7 @@ class Attribute(NamedTuple):
     required: bool = False
     default: float | None = None  # of every stop (but the depot) or instance that gives none
     revealed_on_visit: bool = False
+    unbounded: bool = False  # infinity is allowed: no limit
     also: tuple[str, ...] = ()  # what users' columns are called, in any language
     help: str = ""
     title: str = ""  # what messages and the page call it; otherwise the name
@@ -53,6 +54,11 @@ class Attribute(NamedTuple):
     def of_file(self) -> bool:
         """Whether it holds for all stops: an option, or a key beside them."""
         return self.of in ("vehicle", "instance")
+
+    @property
+    def of_stops(self) -> bool:
+        """Whether a file of stops can give it."""
+        return self.of in ("stop", "vehicle", "instance")
 
     def reads_like(self, other: Attribute) -> bool:
         """Whether a file's column or key may be read as either of the two."""
@@ -119,6 +125,12 @@ def declared(problem: Any) -> tuple[Attribute, ...] | None:
 
 
 _checked = lru_cache(maxsize=256)(check_attributes)  # asked for many times in each answer
+
+
+def first_customer(problem: Any, x: Any) -> int:
+    """The number of the first node that is a customer: the depots come before, one where no attribute counts them."""
+    counted = next((one.name for one in getattr(problem, "attributes", None) or () if one.of == "depot"), None)
+    return int(problem.has_depot) if counted is None else int(getattr(x, counted).shape[1])
 
 
 def of_unit(attributes: Iterable[Attribute], *units: str) -> tuple[str, ...]:

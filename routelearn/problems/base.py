@@ -27,6 +27,14 @@ class Rng(Protocol):
         """Whole numbers in [low, high)."""
         ...
 
+    def integers_where(self, mask: Tensor, low: int, high: int) -> Tensor:
+        """Whole numbers in [low, high) where the mask holds, 0 elsewhere."""
+        ...
+
+    def sqrt(self, values: Tensor) -> Tensor:
+        """Square roots, exact to the last bit where the draws repeat a published set."""
+        ...
+
 
 class DeviceRng:
     """Draws on `device` from torch's default generator there, so a CUDA graph can capture them."""
@@ -40,6 +48,12 @@ class DeviceRng:
     def integers(self, low: int, high: int, *shape: int) -> Tensor:
         return torch.randint(low, high, shape, device=self.device)
 
+    def integers_where(self, mask: Tensor, low: int, high: int) -> Tensor:
+        return self.integers(low, high, *mask.shape) * mask
+
+    def sqrt(self, values: Tensor) -> Tensor:
+        return values.sqrt()
+
 
 class NumpyRng:
     """Draws in float64 from `numpy.random.RandomState(seed)`: the stream of the paper's published sets."""
@@ -52,6 +66,14 @@ class NumpyRng:
 
     def integers(self, low: int, high: int, *shape: int) -> Tensor:
         return torch.from_numpy(self.state.randint(low, high, size=shape)).long()
+
+    def integers_where(self, mask: Tensor, low: int, high: int) -> Tensor:
+        """As many draws as the mask has places: public sets are drawn so."""
+        return torch.zeros(mask.shape, dtype=torch.long).masked_scatter(mask, self.integers(low, high, int(mask.sum())))
+
+    def sqrt(self, values: Tensor) -> Tensor:
+        """By numpy, which rounds correctly; torch is a bit off for about 1 in 70 numbers."""
+        return torch.from_numpy(np.sqrt(values.numpy()))
 
 
 # --------------------------------------------------------------------------------------------- protocol
@@ -144,6 +166,24 @@ class Problem(Protocol):
         Sums of fractions (a length, a prize) may miss their limit by that share of it, for rounding; whole numbers
         may not.
         """
+        ...
+
+
+@runtime_checkable
+class Varies(Protocol):
+    """Optional for a Problem: a family, whose instances are of several variants with names."""
+
+    variant_names: tuple[str, ...]
+    variants: str  # those that `sample` draws, as `with_variants` reads them
+    test_set: str  # the public collection that one variant's draws repeat
+    test_instances: int  # in each of its sets
+
+    def with_variants(self, names: str) -> Any:
+        """The same problem, of which `sample` draws these variants alone."""
+        ...
+
+    def variant_of(self, x: Any) -> Tensor:
+        """[B]: which of `variant_names` each instance is."""
         ...
 
 
@@ -342,6 +382,13 @@ def legs_to_depot(x: Any) -> Tensor:
     return x.distances[:, :, 0]
 
 
+def legs_to_depots(x: Any, depots: int) -> Tensor:
+    """Lengths from every node back to each of the first nodes, [B, depots, N]."""
+    if x.distances is None:
+        return (x.xy[:, None] - x.xy[:, :depots, None]).norm(dim=-1)
+    return x.distances[:, :, :depots].transpose(1, 2)
+
+
 def distance_matrix(x: Any) -> Tensor:
     """[B, N, N]: the instance's own matrix, or the Euclidean one."""
     if x.distances is not None:
@@ -405,13 +452,13 @@ def visits(tour: Tensor, count: int) -> Tensor:
     return zeros.scatter_add(-1, tour, torch.ones_like(tour))
 
 
-def check_once(count: Tensor, *, required: bool) -> None:
-    """Customers (count [B, S, N], node 0 left out) are visited at most once, or exactly once."""
-    twice = count[..., 1:] > 1
-    refuse(twice.any(-1), lambda b, s: f"node {int(twice[b, s].nonzero()[0]) + 1} is visited more than once")
+def check_once(count: Tensor, *, required: bool, first: int = 1) -> None:
+    """Customers (count [B, S, N], the nodes before `first` left out) are visited at most once, or exactly once."""
+    twice = count[..., first:] > 1
+    refuse(twice.any(-1), lambda b, s: f"node {int(twice[b, s].nonzero()[0]) + first} is visited more than once")
     if required:
-        missing = count[..., 1:] == 0
-        refuse(missing.any(-1), lambda b, s: f"node {int(missing[b, s].nonzero()[0]) + 1} is never visited")
+        missing = count[..., first:] == 0
+        refuse(missing.any(-1), lambda b, s: f"node {int(missing[b, s].nonzero()[0]) + first} is never visited")
 
 
 def check_ends_at_depot(tour: Tensor) -> None:

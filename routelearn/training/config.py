@@ -13,6 +13,7 @@ from routelearn import plugins, problems
 from routelearn.errors import InputError
 from routelearn.policies import POLICIES
 from routelearn.policies.layers import NORMS
+from routelearn.problems.base import Varies
 from routelearn.registry import Registry
 from routelearn.training.baselines import BASELINES
 from routelearn.training.losses import LOSSES
@@ -66,6 +67,7 @@ class TrainConfig:
     sizes: tuple[int, ...] = option(
         (20,), "instance sizes; training steps alternate between them (name a size twice to train on it twice as often)"
     )
+    variants: str = option("", "of a problem that has variants, those to draw: all, or names joined by commas")
 
     policy: str = option("attention", "the attention model, or the Pointer Network it is compared with", POLICIES)
     width: int = option(128, "embedding dimension d_h")
@@ -134,7 +136,8 @@ class TrainConfig:
             if choices and value not in choices and field.name not in self.objects:
                 more = "; a plugin's own need --plugin FILE.py" if isinstance(choices, Registry) else ""
                 raise InputError(f"{field.name} is {value!r}; the choices are {', '.join(choices)}{more}")
-        self.chosen("problem")  # raises for an unknown one
+        problem = self.chosen("problem")  # raises for an unknown one, or for a variant that is none
+        object.__setattr__(self, "variants", problem.variants if isinstance(problem, Varies) else "")
         if not self.sizes or min(self.sizes) < 2:
             raise InputError(f"sizes are {self.sizes}; give at least one, each 2 or more")
         if len(self.batch) not in (1, len(self.sizes)) or min(self.batch) < 1:
@@ -192,7 +195,12 @@ class TrainConfig:
 
     def chosen(self, part: str) -> Any:
         """The problem, policy, loss or baseline: the object that was given, or what is registered under its name."""
-        return self.objects[part] if part in self.objects else REGISTRIES[part].find(getattr(self, part))
+        found = self.objects[part] if part in self.objects else REGISTRIES[part].find(getattr(self, part))
+        if part != "problem" or not self.variants:
+            return found
+        if not isinstance(found, Varies):
+            raise InputError(f"{self.problem} has no variants; leave them out")
+        return found.with_variants(self.variants)
 
     def class_of(self, part: str) -> type:
         """The class that a policy, loss or baseline is made from, or of which it was given."""

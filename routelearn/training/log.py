@@ -24,6 +24,7 @@ class Tally:
         self.notes: list[str | None] = list(notes)
         self.validation: dict[str, float] = {}
         self.gap: dict[str, float] = {}
+        self.by_variant: dict[str, dict[str, float]] = {}  # size -> variant -> mean cost
         self.mismatch = 0.0
 
     def add(self, n: int, read: dict[str, float], batch: int) -> None:
@@ -40,7 +41,8 @@ class Tally:
 
     def judgement(self) -> dict[str, Any]:
         """What a validation brought; empty without one."""
-        judged = {"validation": self.validation, "gap": self.gap, "mismatch": self.mismatch}
+        judged: dict[str, Any] = {"validation": self.validation, "gap": self.gap, "mismatch": self.mismatch}
+        judged |= {"by_variant": self.by_variant} if self.by_variant else {}
         return judged if self.validation else {}
 
     def row(self, seconds: float) -> dict[str, Any]:

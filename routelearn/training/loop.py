@@ -67,7 +67,7 @@ def run(
         if not state.best:
             state.keep_best({})
         elif "costs" not in state.best:  # of other validation instances, or of an earlier version
-            state.best["costs"], _ = judge.costs(judge.settled(state.policy, state.best["policy"]))
+            state.best["costs"], *_ = judge.costs(judge.settled(state.policy, state.best["policy"]))
         if not resume:
             saving.save(out, state, judge)  # a run that is killed in its first minute can be resumed, too
         try:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from routelearn.errors import InputError
 from routelearn.problems import NumpyRng, Problem
+from routelearn.problems.base import Varies
 from routelearn.training.config import TrainConfig
 
 
@@ -43,9 +44,11 @@ def fast(problem: str | Problem, sizes: tuple[int, ...], *, minutes: float = 10.
 
 def cpu(problem: str | Problem, sizes: tuple[int, ...], *, minutes: float = 10.0) -> TrainConfig:
     """For a laptop: small batches, so that a few minutes hold enough steps; docs/training.md compares some sizes."""
+    config = fast(problem, sizes, minutes=minutes)
+    alike = len(set(sizes)) == 1 and not isinstance(config.chosen("problem"), Varies)
     return replace(
-        fast(problem, sizes, minutes=minutes),
-        norm="batch" if len(set(sizes)) == 1 else "instance",  # the former is compiled, but does not mix sizes well
+        config,
+        norm="batch" if alike else "instance",  # the former is compiled, but mixes neither sizes nor variants well
         batch=(32,),
         ramp_steps=0,
         ramp=0.05,

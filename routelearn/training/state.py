@@ -26,7 +26,7 @@ COUNTERS = ("step", "epoch", "instances", "rate_scale", "skipped", "rollbacks")
 MODULES = ("policy", "baseline", "optimiser")
 # A run goes on only as what it was, apart from the settings of its parts; how long, how fast and where it is
 # validated may change.
-FIXED = ("problem", "sizes", "policy", "baseline", "loss", "solutions", "multistart", "epoch_steps", "seed")
+FIXED = ("problem", "variants", "sizes", "policy", "baseline", "loss", "solutions", "multistart", "epoch_steps", "seed")
 
 
 class RunState:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from routelearn.decoding.decode import decode, evaluating
 from routelearn.decoding.rollout import rollout
 from routelearn.errors import Infeasible, InputError
-from routelearn.evaluation.evaluate import paired_gap
+from routelearn.evaluation.evaluate import means_by_variant, paired_gap
 from routelearn.problems.base import NumpyRng, Problem, take, to_device, to_single
 from routelearn.runtime.compiling import autocast
 from routelearn.training import distributed
@@ -116,7 +116,7 @@ class Judge:
         """Mean costs by size of the policy as it is; the tally hears of them."""
         began = state.elapsed
         settle(self.problem, state.policy, self.settling, self.precision)
-        costs, tally.gap = self.costs(state.policy)
+        costs, tally.gap, tally.by_variant = self.costs(state.policy)
         tally.validation = {str(n): cost for n, cost in costs.items()}
         tally.mismatch = max(
             mismatch(self.problem, state.policy, x, state.config, self.precision) for x in self.sets.values()
@@ -125,11 +125,13 @@ class Judge:
         self.due = now + max(self.interval, PATIENCE * (now - began))
         return costs
 
-    def costs(self, policy: Any) -> tuple[dict[int, float], dict[str, float]]:
-        """Mean costs by size, the same on all ranks, and gaps to the reference."""
+    def costs(self, policy: Any) -> tuple[dict[int, float], dict[str, float], dict[str, dict[str, float]]]:
+        """Mean costs by size, the same on all ranks; gaps to the reference; where instances vary, means by variant."""
         costs = {n: validate(self.problem, policy, x, self.precision) for n, x in self.sets.items()}
         means = distributed.largest(*(float(cost.mean()) for cost in costs.values()))
-        return dict(zip(costs, means, strict=True)), gaps(costs, self.reference)
+        by_variant = {str(n): means_by_variant(self.problem, self.sets[n], cost) for n, cost in costs.items()}
+        by_variant = {n: found for n, found in by_variant.items() if len(found) > 1}
+        return dict(zip(costs, means, strict=True)), gaps(costs, self.reference), by_variant
 
     def settled(self, policy: Any, weights: dict[str, Tensor]) -> Any:
         """A copy of the policy with these weights, fit to be judged."""

@@ -11,11 +11,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from paper_problems import PAPER
 
 from routelearn.data import authors, read_instances
 from routelearn.data.generate import generate
 from routelearn.errors import InputError
-from routelearn.problems import PROBLEMS
 
 
 def as_the_authors_write(name, x):
@@ -41,7 +41,7 @@ def as_the_authors_write(name, x):
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("name", PAPER)
 def test_every_problem_reads_back_in_every_pickle_protocol(name, protocol, tmp_path):
     x = generate(name, 6, 4, seed=5)
     path = tmp_path / "set.pkl"

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import torch
+from paper_problems import PAPER
 
 from routelearn.data import csv_file, json_file, to_instance
 from routelearn.data.convert import for_policy, scaled
@@ -202,13 +203,13 @@ def test_what_cannot_be_solved_is_refused_in_one_line(text, options, message):
 # ------------------------------------------------------------------------------- instances for a policy
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("name", PAPER)
 def test_the_papers_instances_are_left_as_they_are(name):
     x = generate(name, 20, count=50)
     assert all(mine is theirs for mine, theirs in zip(for_policy(get(name), x), x, strict=True))
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("name", PAPER)
 def test_a_policy_sees_the_same_in_any_units(name):
     """Metres or kilometres, from any origin, and prizes in any currency: one view, in the unit square."""
     x = generate(name, 20, count=4)

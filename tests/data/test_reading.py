@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from paper_problems import PAPER
 
 from routelearn.data import csv_file, cvrplib, json_file, matrix_file, npz, read_stops, to_instance, tsplib
 from routelearn.data.files import decode
 from routelearn.data.generate import generate
 from routelearn.data.reading import from_npz, sniff
 from routelearn.errors import InputError
-from routelearn.problems import PROBLEMS
 
 CSV = "id,x,y,demand,depot\nhub,0,0,0,1\na,1.5,2,3,0\nb,4,5,6,0\n"
 JSON = '{"capacity": 9, "stops": [{"x": 0, "y": 0, "demand": 0}, {"x": 1, "y": 2.5, "demand": 3}]}'
@@ -56,7 +56,7 @@ def test_the_suffix_and_the_content_lead_to_the_same_stops(kind, tmp_path, monke
     assert piped.source == "standard input"
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("name", PAPER)
 def test_an_npz_gives_every_instance_as_stops(name, tmp_path, monkeypatch):
     x = generate(name, 6, 3, seed=8)
     npz.save(tmp_path / "set.npz", name, x)

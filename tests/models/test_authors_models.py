@@ -8,13 +8,14 @@ import pickle
 
 import pytest
 import torch
+from paper_problems import PAPER
 
 from routelearn.data.generate import generate
 from routelearn.decoding.decode import decode
 from routelearn.decoding.rollout import Live, begin, look
 from routelearn.errors import InputError
 from routelearn.models.import_authors import import_checkpoint
-from routelearn.problems import PROBLEMS, NumpyRng, get
+from routelearn.problems import NumpyRng, get
 from routelearn.problems.base import is_node, take
 from routelearn.problems.cvrp import CVRP
 from routelearn.problems.cvrp import State as WholeLoads
@@ -92,7 +93,7 @@ def golden(folder, name):
     return found["cost_first_20"], found["mean_cost_first_1000"]
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("name", PAPER)
 def test_greedy_costs_are_those_of_the_authors_code(name, authors_answers):
     """The first 1,000 of the paper's test set; for the vehicles with their float loads."""
     problem = {"cvrp": FloatCVRP(), "sdvrp": FloatSDVRP()}.get(name, get(name))
@@ -196,6 +197,7 @@ def their_first_logits(w, problem, x, layers):
 
 
 @pytest.mark.parametrize(("layers", "prefix"), [(3, ""), (3, "module."), (5, ""), (5, "module.")])
+@pytest.mark.parametrize("problem", [get(name) for name in PAPER], ids=PAPER)
 def test_a_checkpoint_is_imported_weight_for_weight(problem, layers, prefix, tmp_path):
     weights = their_weights(problem, layers)
     path = tmp_path / "epoch-99.pt"
@@ -285,8 +287,8 @@ def test_a_missing_or_damaged_file_is_refused(tmp_path):
 
 
 def test_an_unknown_problem_is_refused_with_the_choices(tmp_path):
-    with pytest.raises(InputError, match="unknown problem 'vrp'; the choices are tsp, cvrp"):
-        import_checkpoint(tmp_path / "c.pt", "vrp")
+    with pytest.raises(InputError, match="unknown problem 'tsps'; the choices are tsp, cvrp"):
+        import_checkpoint(tmp_path / "c.pt", "tsps")
 
 
 def test_a_hostile_pickle_is_refused_and_not_run(tmp_path):

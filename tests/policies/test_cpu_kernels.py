@@ -197,9 +197,8 @@ def test_chunks_side_by_side_give_what_one_chunk_gives(name):
     problem, policy, x = prepared(name, 70, 11)
     heard = []
     with processors(3):
-        apart = decode(
-            problem, policy, x, "greedy", budget=9 * decoding.row_bytes(policy, 12, 1, 4), progress=heard.append
-        )
+        budget = 9 * decoding.row_bytes(policy, x.xy.shape[1], 1, 4)
+        apart = decode(problem, policy, x, "greedy", budget=budget, progress=heard.append)
     with processors(1):
         whole = decode(problem, policy, x, "greedy")
     assert sum(heard) == 70

@@ -6,12 +6,13 @@ from typing import Any
 
 import brute_force
 import torch
+from paper_problems import PAPER
 from torch import Tensor
 
 from routelearn.problems import PROBLEMS
 from routelearn.problems.base import distance_matrix, take
 
-IMPROVABLE = [name for name, problem in PROBLEMS.items() if not problem.reveals_on_visit]
+IMPROVABLE = [name for name in PAPER if not PROBLEMS[name].reveals_on_visit]
 
 
 def random_tours(problem: Any, x: Any, solutions: int = 1) -> Tensor:

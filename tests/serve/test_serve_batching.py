@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import pytest
 import torch
+from paper_problems import PAPER
 
 import routelearn
 from routelearn import policies
@@ -134,7 +135,7 @@ def test_one_construction_that_does_not_hold_costs_the_others_nothing(monkeypatc
     assert sorted(answers[1]["routes"][0]["stops"]) == list(range(9))
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("name", PAPER)
 def test_zero_seconds_give_what_the_library_gives_for_them(name):
     found = {"policy": 0, "heuristic": 0}
     for seed in range(6):
@@ -185,7 +186,7 @@ def test_a_limit_that_is_no_number_names_the_instance_of_a_batch():
     assert jobs.field_of(str(refusal.value)) == "instances.2.capacity"
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("name", PAPER)
 @pytest.mark.parametrize("sample", [False, True])
 def test_every_step_of_a_construction_is_explained(name, sample, monkeypatch):
     problem = PROBLEMS[name]
@@ -245,7 +246,7 @@ def test_a_construction_far_from_what_a_model_knows_is_refused():
 
 
 def test_the_likely_problem_is_the_one_the_stops_are_read_as():
-    for name in PROBLEMS:
+    for name in PAPER:
         fields = random_instance(name, 5, 0)
         del fields["problem"]
         assert likely_problem(fields) == jobs.prepare(fields, LIMITS).converted.problem.name
@@ -309,7 +310,7 @@ def test_a_batch_of_many_problems_and_sizes_is_answered_in_order_and_in_time(sec
 # ------------------------------------------------------------------------------- what can be served, and by what
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("name", PAPER)
 def test_every_solver_that_is_listed_answers(name):
     [listed] = [row for row in catalogue.problems() if row["id"] == name]
     free = [
@@ -351,7 +352,7 @@ class Own(type(PROBLEMS["tsp"])):
 def test_a_problem_with_columns_of_its_own_is_not_offered_and_refused_in_words(monkeypatch):
     monkeypatch.setitem(PROBLEMS, "own", Own())
     assert "own" not in [row["id"] for row in catalogue.problems()]
-    assert list(catalogue.served()) == [name for name in PROBLEMS if name != "own"]
+    assert list(catalogue.served()) == list(PAPER)
     places = {"coords": [[0.0, 0.0], [1.0, 1.0], [0.0, 1.0]], "problem": "own"}
     told = "own needs weight for its instances, which stops cannot give"
     with pytest.raises(InputError, match=told):

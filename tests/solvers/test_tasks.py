@@ -7,13 +7,14 @@ import itertools
 import numpy as np
 import pytest
 import torch
+from paper_problems import PAPER
 
-from routelearn.problems import PROBLEMS, NumpyRng, get
+from routelearn.problems import NumpyRng, get
 from routelearn.problems.base import to_single
 from routelearn.solvers.tasks import by_hand, join, limited_legs, split, tasks_of, tours_of
 
 
-@pytest.mark.parametrize("name", sorted(set(PROBLEMS) - {"sdvrp", "spctsp"}))
+@pytest.mark.parametrize("name", sorted(set(PAPER) - {"sdvrp", "spctsp"}))
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_enumeration_is_feasible_and_no_random_tour_beats_it(name, n):
     problem = get(name)

@@ -6,15 +6,15 @@ import time
 
 import numpy as np
 import pytest
+from paper_problems import PAPER
 from solving_referee import judge, random_case
 
 from routelearn.errors import InputError
-from routelearn.problems import PROBLEMS
 from routelearn.solving import solve, solve_many
 
 
 @pytest.mark.parametrize("seconds", [0, 0.3, None])
-@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("name", PAPER)
 def test_every_answer_passes_the_referee(name: str, seconds: float | None) -> None:
     rng = np.random.default_rng(1)
     cases = [random_case(name, int(n), rng) for n in (6, 9, 6, 5)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from paper_problems import PAPER
 from solving_referee import SINGLE, Case, judge, random_case
 
 from routelearn import policies
@@ -23,7 +24,7 @@ def assert_agrees(case: Case, solution) -> None:
 
 
 @pytest.mark.parametrize("places", PLACES)
-@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("name", PAPER)
 def test_solve_gives_feasible_solutions_of_the_stated_cost(name: str, places: str) -> None:
     rng = np.random.default_rng(len(name) * 7 + len(places))
     for seconds in (0, 0.02):
@@ -31,7 +32,7 @@ def test_solve_gives_feasible_solutions_of_the_stated_cost(name: str, places: st
         assert_agrees(case, solve(**case.arguments(), seconds=seconds, threads=2))
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("name", PAPER)
 def test_the_smallest_instances(name: str) -> None:
     rng = np.random.default_rng(5)
     for customers in (1, 2, 3) if name != "tsp" else (2, 3, 4):
@@ -114,7 +115,7 @@ def test_decoded_solutions_pass_the_referee(problem: Problem, temperature: float
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("name", PAPER)
 def test_a_hundred_thousand_solutions_over_the_problems(name: str) -> None:
     """12,500 a problem, about one in 20 batches improved; sizes from 2 to 80."""
     problem, judged = PROBLEMS[name], 0

@@ -7,6 +7,7 @@ import json
 import math
 
 import pytest
+from paper_problems import PAPER
 
 from routelearn.errors import InputError
 from routelearn.problems import PROBLEMS
@@ -16,6 +17,7 @@ from routelearn.training.config import TrainConfig
 INVALID = {
     "problem": ["tps", "", 3],
     "sizes": [(), (1,), (20, 0), 20, "20", (20.5,), ("20",)],
+    "variants": [3, None, "all", "cvrp"],  # the default problem has none
     "policy": ["transformer", None],
     "width": [0, -8, 12.5, "128", 100],  # 100 is no multiple of 8 heads
     "heads": [0, -1, 3, True],
@@ -101,7 +103,7 @@ def test_the_batch_of_a_size():
 
 
 @pytest.mark.parametrize("n", [20, 50, 100])
-@pytest.mark.parametrize("name", list(PROBLEMS))
+@pytest.mark.parametrize("name", PAPER)
 def test_the_paper_recipe_is_the_paper(name, n):
     """Section 5 and appendices C to E."""
     config = recipes.paper(name, n)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from routelearn.errors import Infeasible, InputError
 from routelearn.problems import base
-from routelearn.problems.attributes import RESERVED, declared
+from routelearn.problems.attributes import RESERVED, declared, first_customer
 from routelearn.problems.contract.forcing import Forced, forced_tours
 from routelearn.problems.contract.host_sync import no_host_sync
 from routelearn.problems.contract.searching import check_search
@@ -116,7 +116,7 @@ def _instance(problem: Any, n: int, batch: int, seed: int) -> Any:
         fields = getattr(x, "_fields", ())
         demand({"xy", "distances"} <= set(fields), f"the instance has fields {fields}; a NamedTuple with xy, distances")
         demand(callable(getattr(x, "public", None)), "the instance has no public()")
-        demand.tensor("xy", x.xy, torch.float32, batch, n + problem.has_depot, 2)
+        demand.tensor("xy", x.xy, torch.float32, batch, n + first_customer(problem, x), 2)
         for field, value in zip(fields, x, strict=True):
             right = value is None or (isinstance(value, Tensor) and value.shape[:1] == (batch,))
             demand(right, f"{field} is {layout(value)}; a field is None or a tensor [{batch}, ...]")
@@ -150,6 +150,7 @@ def _declarations(problem: Any, x: Any) -> None:
             return
         batch, nodes = x.xy.shape[:2]
         axes = {"stop": (batch, nodes), "vehicle": (batch,), "instance": (batch,), "leg": (batch, nodes, nodes)}
+        axes["depot"] = (batch, first_customer(problem, x))
         names = {one.name for one in attributes}
         undeclared = [field for field in x._fields if field not in names and field not in RESERVED]
         demand(not undeclared, f"{', '.join(undeclared)} of the instance is not among the attributes")
@@ -338,7 +339,7 @@ def _replays(problem: Any, x: Any, walked: Walk, seed: int) -> None:
 
 def _legs(problem: Any, x: Any, walked: Walk) -> None:
     """The matrix replaces the coordinates everywhere."""
-    matrix, tour = base.distance_matrix(x), walked.tour
+    matrix, tour, first = base.distance_matrix(x), walked.tour, first_customer(problem, x)
     y, longer = x._replace(distances=matrix), x._replace(distances=matrix * FAR)
     with rule(problem, "a matrix of the Euclidean distances changes nothing") as demand:
         again = walk(problem, y, tour.shape[1], tour.shape[2], given=tour)
@@ -363,7 +364,7 @@ def _legs(problem: Any, x: Any, walked: Walk) -> None:
             origin, target = tour[:, 0, t - 1], tour[:, 0, t]
             used = (origin != target) & ~walked.done[:, 0, t]
             if problem.has_depot:  # a problem may leave the way to or from the depot free of charge
-                used &= (origin > 0) & (target > 0)
+                used &= (origin >= first) & (target >= first)
             detour = matrix.clone()
             detour[rows, origin, target] += FAR * matrix.max()
             missed = used & (problem.cost(x._replace(distances=detour), tour) <= cost[:, :1])[:, 0]
@@ -410,7 +411,7 @@ def _forced(problem: Any, x: Any, walked: Walk) -> None:
     """
     accepted: dict[int, list[Forced]] = {}
     objected: set[int] = set()
-    for forced in forced_tours(problem, walked):
+    for forced in forced_tours(walked, first_customer(problem, x)):
         kind, known = forced.kind, accepted.setdefault(forced.kind, [])
         if kind in objected or len(known) >= FORCED:
             continue
@@ -430,7 +431,7 @@ def _forced(problem: Any, x: Any, walked: Walk) -> None:
 def _refusals(problem: Any, x: Any, walked: Walk) -> None:
     """check() refuses what no problem allows, and names the row."""
     tour, nodes, row = walked.tour, x.xy.shape[1], x.xy.shape[0] - 1
-    first = int(problem.has_depot)  # the lowest customer
+    first = first_customer(problem, x)
 
     def refuses(words: str, broken: Tensor, row: int | None = None) -> None:
         with rule(problem, "check refuses what is wrong") as demand:
@@ -460,7 +461,7 @@ def _refusals(problem: Any, x: Any, walked: Walk) -> None:
         broken[b, s, t + 1 :] = tour[b, s, t:]
         refuses(f"node {int(tour[b, s, t])} twice in a tour", broken, b)
     if bool((counts[..., first:] > 0).all()):  # every solution visits every customer, so check must ask for it
-        node = int(tour[row, 0, 0])
+        node = next(node for node in tour[row, 0].tolist() if node >= first)
         broken = tour.clone()
         broken[row, 0][broken[row, 0] == node] = 0 if problem.has_depot else (node + 1) % nodes
         refuses(f"a tour without node {node}", broken, row)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -22,12 +22,12 @@ class Forced(NamedTuple):
     words: str  # what was done
 
 
-def forced_tours(problem: Any, walked: Walk) -> Iterator[Forced]:
-    """Tours of the walk, each with one masked move. The first step is spared: a mask may fix where a tour begins.
+def forced_tours(walked: Walk, first: int) -> Iterator[Forced]:
+    """Tours of the walk, each with one masked move; `first` is the first customer.
 
-    A mask may be stricter than the rules, so `check` need not object to each of them.
+    The first step is spared: a mask may fix where a tour begins. A mask may be stricter than the
+    rules, so `check` need not object to each of them.
     """
-    first = int(problem.has_depot)
     for t in range(1, walked.tour.shape[2] - 1):
         mask = walked.masks[t]
         for row in range(mask.shape[0]):
@@ -51,7 +51,7 @@ def _at(tour: Tensor, mask: Tensor, t: int, row: int, first: int) -> Iterator[Fo
             words = f"node {node} is added at step {t}, where it is masked"
             yield Forced(ADDED, row, torch.tensor([[changed]]), words)
     following = nodes[t + 1]
-    if first and chosen == 0 and following > 0 and not mask[following] and nodes[t - 1] > 0:
+    if first and chosen == 0 and following >= first and not mask[following] and nodes[t - 1] >= first:
         changed = nodes[:t] + nodes[t + 1 :] + nodes[-1:]
         words = f"the depot is left out at step {t}, though node {following} is masked there"
         yield Forced(UNLOADED, row, torch.tensor([[changed]]), words)

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from routelearn.decoding.decode import evaluating
 from routelearn.decoding.rollout import advance, rollout
+from routelearn.problems.attributes import first_customer
 from routelearn.problems.base import NumpyRng, Problem, to_device, to_single
 from routelearn.runtime.compiling import compiled, compiled_encoder
 from routelearn.training.baselines.base import Baseline
@@ -65,7 +66,7 @@ class RolloutBaseline(Baseline):
         def rollout_costs(frozen: Any, x: Any) -> Tensor:
             if id(frozen) not in encoders:
                 encoders[id(frozen)] = compiled_encoder(frozen, device) if compiles else frozen.encode
-            bound = run.rollout_steps[x.xy.shape[1] - (1 if problem.has_depot else 0)]
+            bound = run.rollout_steps[x.xy.shape[1] - first_customer(problem, x)]
             return truncated_greedy_costs(problem, frozen, x, bound, encode=encoders[id(frozen)], step=step)
 
         def evaluate_costs(candidate: Any, x: Any) -> Tensor:

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 import torch
+from paper_problems import PAPER
 
 from routelearn.data import generate
 from routelearn.errors import InputError
 from routelearn.evaluation.referee import judge
-from routelearn.problems import PROBLEMS, get
+from routelearn.problems import get
 from routelearn.problems.base import take
 from routelearn.solvers import get as get_solver
 from routelearn.solvers.farm.running import solve_instances
@@ -180,7 +181,7 @@ def test_real_prizes_stay_hidden_until_visited() -> None:
     assert result.infeasible == 0
 
 
-@pytest.mark.parametrize("name", list(PROBLEMS))
+@pytest.mark.parametrize("name", PAPER)
 def test_every_problem_has_a_solver_that_runs_through_the_engine(name: str) -> None:
     solver = {
         "tsp": "nearest-neighbour", "cvrp": "savings", "sdvrp": "sweep", "pctsp": "pctsp-ils", "spctsp": "reopt-half",

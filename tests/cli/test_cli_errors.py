@@ -75,7 +75,7 @@ BAD = [
     ("evaluate {}/damaged.npz", "damaged.npz", "npz"),
     ("evaluate {}/few.npz", "few.npz", "docs/formats.md"),
     ("evaluate {}/set.pkl", "does not say which problem", "name it"),
-    ("evaluate {}/set.pkl --problem vrp", "unknown problem 'vrp'", "the choices are"),
+    ("evaluate {}/set.pkl --problem vrpx", "unknown problem 'vrpx'", "the choices are"),
     ("evaluate {}/tsp.npz --problem cvrp", "instances of tsp", "not of cvrp"),
     ("evaluate {}/tsp.npz --limit 0 " + MODEL, "limit of 0", "at least 1"),
     ("evaluate {}/tsp.npz --limit some " + MODEL, "Invalid value for '--limit'", "valid integer"),

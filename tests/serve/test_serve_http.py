@@ -67,7 +67,7 @@ def test_latlon_is_in_kilometres_and_a_matrix_counts(server):
         ({"coords": SQUARE, "demand": [0, 1, 2, 3, -4], "capacity": 9}, "demand", "row 4: the demand is -4"),
         ({"coords": SQUARE, "ids": [1, 2, 3, 4, 4]}, "ids", "the id '4' is already used in row 3"),
         ({"coords": SQUARE, "depot": 7}, "depot", "depot is 7; the row of a stop, 0 to 4, is needed"),
-        ({"coords": SQUARE, "problem": "vrp"}, "problem", "unknown problem 'vrp'; the choices are"),
+        ({"coords": SQUARE, "problem": "vrpx"}, "problem", "unknown problem 'vrpx'; the choices are"),
         ({"coords": SQUARE, "seconds": 0, "decode": "best"}, "decode", "unknown decoding strategy 'best'"),
         ({"coords": SQUARE, "solver": "magic"}, "solver", "unknown solver 'magic'; the choices are"),
         ({"coords": SQUARE, "solver": "tsiligirides"}, "solver", "cannot solve tsp"),
@@ -216,7 +216,7 @@ def test_a_batch_is_answered_in_order_and_fails_as_a_whole(server):
     [
         ({"demand": [0, -1, 1], "capacity": 5}, {}, "instance 1, row 1: the demand is -1", "instances.1.demand"),
         ({"max_length": 5}, {"problem": "tsp"}, "instance 1: tsp has no maximum length", "instances.1.max_length"),
-        ({}, {"problem": "vrp"}, "instance 0: unknown problem 'vrp'", "problem"),
+        ({}, {"problem": "vrpx"}, "instance 0: unknown problem 'vrpx'", "problem"),
         ({"demand": [0, 9, 1], "capacity": 1}, {}, "instance 1, row 1: stop '1' demands 9", "instances.1.demand"),
     ],
 )

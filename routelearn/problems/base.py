@@ -279,6 +279,17 @@ def leg_of(problem: Any, x: Any, origin: Tensor, target: Tensor) -> Tensor:
     return leg(x._replace(distances=problem.legs(x)) if isinstance(problem, MeasuresLegs) else x, origin, target)
 
 
+def routes_of(tour: Sequence[int]) -> list[list[int]]:
+    """The customers between visits to the depot, node 0; no empty routes."""
+    routes: list[list[int]] = [[]]
+    for node in tour:
+        if node:
+            routes[-1].append(node)
+        else:
+            routes.append([])
+    return [route for route in routes if route]
+
+
 def masked_nodes(feasible: Tensor) -> list[int]:
     """The nodes that [1, 1, N] does not allow."""
     return (~feasible[0, 0]).nonzero()[:, 0].tolist()

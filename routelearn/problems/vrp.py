@@ -57,9 +57,7 @@ class Instance(NamedTuple):
     delivery: Tensor  # [B, N] whole numbers, 0 for depots
     pickup: Tensor  # [B, N] whole numbers, 0 for depots
     capacity: Tensor  # [B] whole numbers
-    window: (
-        Tensor  # [B, N, 2]: when service may begin, at a depot when vehicles leave and are back; 0 and inf: any time
-    )
+    window: Tensor  # [B, N, 2]: when service may begin; of a depot, when vehicles leave and are back; 0, inf: any time
     service: Tensor  # [B, N]: how long it takes, 0 for depots
     max_length: Tensor  # [B]: of each route; inf for none
     open: Tensor  # [B] whole: 1 if no way back is driven

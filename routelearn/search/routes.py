@@ -59,10 +59,9 @@ def unlink(routes, c, legs):
 
 
 @kernel
-def link(routes, c, r, p, legs):
-    """Put node c into route r after p (0 = first); the change of length."""
+def insert(routes, c, r, p):
+    """Put node c into route r after p (0 = first)."""
     s = routes.succ[p] if p != 0 else routes.first[r]
-    onward = s if s != 0 else routes.end[r]
     routes.pred[c] = p
     routes.succ[c] = s
     if p != 0:
@@ -75,6 +74,14 @@ def link(routes, c, r, p, legs):
         routes.last[r] = c
     routes.route[c] = r
     routes.visits[r] += 1
+
+
+@kernel
+def link(routes, c, r, p, legs):
+    """Put node c into route r after p (0 = first); the change of length."""
+    s = routes.succ[p] if p != 0 else routes.first[r]
+    onward = s if s != 0 else routes.end[r]
+    insert(routes, c, r, p)
     return legs[p, c] + legs[c, onward] - legs[p, onward]
 
 
@@ -146,26 +153,11 @@ def clear(routes):
 
 
 @kernel
-def append(routes, c, r):
-    """Put node c at the end of route r."""
-    p = routes.last[r]
-    routes.pred[c] = p
-    routes.succ[c] = 0
-    routes.route[c] = r
-    if p != 0:
-        routes.succ[p] = c
-    else:
-        routes.first[r] = c
-    routes.last[r] = c
-    routes.visits[r] += 1
-
-
-@kernel
 def each_alone(routes, served):
     """Every customer served has a route of its own."""
     clear(routes)
     for r in range(served.shape[0]):
-        append(routes, served[r], r)
+        insert(routes, served[r], r, 0)
 
 
 @kernel
@@ -175,7 +167,7 @@ def read_tour(tour, routes):
     r = 0
     for c in tour:
         if c != 0:
-            append(routes, c, r)
+            insert(routes, c, r, routes.last[r])
         elif routes.visits[r] > 0:
             r += 1
             if r == routes.visits.shape[0]:
@@ -211,7 +203,7 @@ def read_split_tour(tour, demand, capacity, routes):
             routes.tails[c] += 1
         else:
             routes.amount[c] = delivered
-            append(routes, c, r)
+            insert(routes, c, r, routes.last[r])
     return owed.sum() == 0
 
 

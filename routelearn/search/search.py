@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from routelearn.errors import InputError
-from routelearn.problems.base import NumpyRng, Problem, declared_search
+from routelearn.problems.base import NumpyRng, Problem, declared_search, routes_of
 from routelearn.search.engines import ENGINES, Engine, RoutesEngine
 from routelearn.search.general import GeneralEngine, load_general_kernels, trimmed
 from routelearn.search.graph import Graph
@@ -155,13 +155,7 @@ class Search:
     def _routes_kept(self, tour: list[int], share: float) -> list[int]:
         """All routes except those nearest to a random customer and those that share a customer with them."""
         assert isinstance(self.engine, RoutesEngine)
-        routes: list[list[int]] = [[]]
-        for node in tour:
-            if node:
-                routes[-1].append(node)
-            elif routes[-1]:
-                routes.append([])
-        routes = [route for route in routes if route]
+        routes = routes_of(tour)
         customers = sum(map(len, routes))
         seed = routes[int(self.random.integers(len(routes)))][0]
         away = [float(self.graph.legs[seed, route].min()) for route in routes]

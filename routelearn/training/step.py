@@ -82,9 +82,8 @@ class Step:
         self.precision, self.device = state.precision, device
         self.optimiser, self.norm_average, self.meter = state.optimiser, state.norm_average, meter
         self.rng = DeviceRng(device) if rng is None else rng
-        self.groups = [
-            group["params"] for group in self.optimiser.param_groups
-        ]  # the policy's, and a learning baseline's
+        # The policy's, and a learning baseline's.
+        self.groups = [group["params"] for group in self.optimiser.param_groups]
         self.parameters = [p for group in self.groups for p in group]
         # What a forward pass leaves in the modules: running statistics, a baseline's average.
         self.buffers = [b for module in (policy, self.baseline) for b in module.buffers() if b.is_floating_point()]

@@ -14,7 +14,8 @@ from routelearn import plugins
 @pytest.fixture(autouse=True)
 def _registries_as_before(monkeypatch: pytest.MonkeyPatch):
     """What a test loads or registers is gone afterwards, and other packages' plugins are not looked for."""
-    monkeypatch.delenv(plugins.VARIABLE, raising=False)
+    monkeypatch.setenv(plugins.VARIABLE, "")  # recorded first, so that undone last: loading sets it too
+    monkeypatch.delenv(plugins.VARIABLE)
     monkeypatch.setattr(plugins, "_installed_asked", True)
     before = plugins.loaded()
     yield

@@ -93,14 +93,14 @@ def test_the_nodes_of_a_cluster_load_the_plugin(write, monkeypatch, tmp_path):
     problem, solver = get("mini-tsp"), get_solver("in-order")
     x = generate(problem, 6, count=4)
     monkeypatch.delenv(plugins.VARIABLE)  # else Ray's processes would find it in what they inherit
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)
     try:
         monkeypatch.setenv(plugins.VARIABLE, str(tmp_path / "both.py"))
         far = solve_instances(problem, x, solver, seconds=1, on="ray")
         assert far.tours.tolist() == solve_instances(problem, x, solver, seconds=1).tours.tolist()
         (tmp_path / "both.py").rename(tmp_path / "moved.py")
         ray.shutdown()
-        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+        ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)
         with pytest.raises(InputError, match=r"on node .*: .*both\.py: no such plugin file"):
             solve_instances(problem, x, solver, seconds=1, on="ray")
     finally:

@@ -85,7 +85,7 @@ def test_commands_in_processes_of_their_own_know_the_plugin(write, tmp_path):
 def test_training_names_the_problem_and_its_model_needs_the_plugin(capsys, write, tmp_path):
     write("problem.py", PROBLEM)
     told = run("train", "--help", "--plugin", "problem.py", folder=tmp_path)
-    assert "spctsp, mini-tsp" in " ".join(told.stdout.split())
+    assert "spctsp, vrp, mini-tsp" in " ".join(told.stdout.split())
     tiny = ("--width", 16, "--heads", 2, "--layers", 1, "--epochs", 1, "--epoch-steps", 1, "--batch", 4, "--quiet")
     tiny += ("--validation-instances", 4, "--evaluation-instances", 4, "--device", "cpu", "--out", "run")
     made = run("train", "mini-tsp", 6, *tiny, "--plugin", "problem.py", folder=tmp_path)

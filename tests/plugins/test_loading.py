@@ -35,7 +35,7 @@ BROKEN = {
     "bad input of its own": (
         "from routelearn import problems\nproblems.get('nope')\n",
         "my.py, line 2: unknown problem 'nope'; the choices are tsp, cvrp, sdvrp, op-const, op-unif, op-dist, pctsp, "
-        "spctsp",
+        "spctsp, vrp",
     ),
     "nothing registered": ("x = 1\n", "my.py: registers nothing; call routelearn.register(...) in it"),
     "nothing at all": ("", "my.py: registers nothing; call routelearn.register(...) in it"),

@@ -28,7 +28,6 @@ def two_workers(monkeypatch):
 
 
 def installed(name: str) -> Library:
-    pytest.importorskip(ALL[name].package)
     if reason := ALL[name].unavailable():
         pytest.skip(reason)
     return ALL[name]

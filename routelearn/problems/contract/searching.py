@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from routelearn.errors import Infeasible, InputError
-from routelearn.problems.base import MeasuresLegs, distance_matrix, take
+from routelearn.problems.base import MeasuresLegs, distance_matrix, routes_of, take
 from routelearn.problems.resources import Length, Penalty, Prize, check_resource, joinable, order_free
 
 SHAPES = ("tour", "routes", "split routes", "selective")
@@ -42,7 +42,7 @@ def breaches(problem: Any, x: Any, tours: list[list[int]]) -> Iterator[str]:
             for tour in (*made, *tours):
                 yield from _priced(problem, x, tour, _long([0, *tour, 0], legs))
         for tour in tours if problem.search == "routes" else ():
-            for route in _routes(tour):
+            for route in routes_of(tour):
                 for resource in resources:
                     if not resource.fits(_label(resource, route, legs)):
                         yield f"{_name(resource)} does not fit the route {route}, which check accepts"
@@ -54,16 +54,6 @@ def _long(way: list[int], legs: Any) -> float:
 
 def _name(resource: Any) -> str:
     return f"the resource {type(resource).__name__}"
-
-
-def _routes(tour: list[int]) -> list[list[int]]:
-    routes: list[list[int]] = [[]]
-    for node in tour:
-        if node:
-            routes[-1].append(node)
-        else:
-            routes.append([])
-    return [route for route in routes if route]
 
 
 def _extended(resource: Any, label: Any, i: int, j: int, leg: float) -> Any:

@@ -1,0 +1,209 @@
+"""What a round may have: stops, vehicles, places and legs, each attribute declared where it stands.
+
+Times are seconds, lengths and amounts the user's. Readers of tables, the HTTP schema and the page of formats are made
+from the declarations (`attributes_of`): what a column may be called, its unit, what it means.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routelearn.problems.attributes import Attribute, Of, Sign, Unit
+
+Amounts = tuple[float, ...]  # one number for each dimension
+Window = tuple[float, float]  # seconds, both ends included
+Matrix = NDArray[np.float64]
+Objective = Literal["cost", "vehicles"]
+Backhauls = Literal["mixed", "last"]
+
+FOREVER = math.inf
+ALWAYS: Window = (-FOREVER, FOREVER)
+ANY = "any"  # the profile of vehicles that name none
+
+
+def told(
+    of: Of,
+    default: Any,
+    help: str,
+    *also: str,
+    unit: Unit | None = None,
+    sign: Sign = "not negative",
+    whole: bool = False,
+) -> Any:
+    """A field that files may give, and what it is called there in any language."""
+    return field(
+        default=default, metadata={"of": of, "help": help, "also": also, "unit": unit, "sign": sign, "whole": whole}
+    )
+
+
+@lru_cache
+def attributes_of(kind: type) -> tuple[Attribute, ...]:
+    """The declarations of Stop, Vehicle or Round."""
+    return tuple(
+        Attribute(f.name, m["of"], m["unit"], whole=m["whole"], also=m["also"], help=m["help"], sign=m["sign"])
+        for f in dataclasses.fields(kind)
+        if (m := f.metadata)
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stop:
+    """A visit to be made, or one half of a shipment (`Round.shipments`): then amounts travel between the halves."""
+
+    id: str
+    place: int  # row and column of the legs
+    delivery: Amounts = told(
+        "stop", (), "what is brought there from the depot (of a shipment: what is unloaded)",
+        "demand", "quantity", "amount", "Menge", "Liefermenge", "quantité", "cantidad", unit="amount",
+    )  # fmt: skip
+    pickup: Amounts = told(
+        "stop", (), "what is taken along from there",
+        "pickups", "collect", "Abholung", "Abholmenge", "ramassage", "enlèvement", "recogida", unit="amount",
+    )  # fmt: skip
+    windows: tuple[Window, ...] = told(
+        "stop", (ALWAYS,), "when service may begin; several are allowed",
+        "window", "time window", "Zeitfenster", "créneau", "fenêtre", "ventana", "horario", unit="time", sign="any",
+    )  # fmt: skip
+    service: float = told(
+        "stop", 0.0, "how long service takes",
+        "service time", "duration", "Servicezeit", "Standzeit", "durée de service", "tiempo de servicio", unit="time",
+    )  # fmt: skip
+    setup: float = told(
+        "stop", 0.0, "what service takes longer if the vehicle comes from another place",
+        "setup time", "Rüstzeit", "temps de préparation", "tiempo de preparación", unit="time",
+    )  # fmt: skip
+    release: float = told(
+        "stop", -FOREVER, "when its goods are at the depot: a trip that brings them leaves no earlier",
+        "release time", "ready at", "Bereitstellung", "disponible", "disponibilidad", unit="time", sign="any",
+    )  # fmt: skip
+    penalty: float | None = told(
+        "stop", None, "what it costs to leave the stop out; without it the stop must be visited",
+        "prize", "Strafe", "pénalité", "penalización", unit="money",
+    )  # fmt: skip
+    priority: int = told(
+        "stop", 0, "which stops are served first if not all can be: the highest",
+        "Priorität", "priorité", "prioridad", whole=True,
+    )  # fmt: skip
+    skills: frozenset[str] = told(
+        "stop", frozenset(), "what a vehicle must have to serve it",
+        "skill", "required skills", "Fähigkeiten", "compétences", "habilidades",
+    )  # fmt: skip
+    only: frozenset[str] | None = told(
+        "stop", None, "the vehicles that may serve it, by id",
+        "allowed vehicles", "Fahrzeuge", "véhicules", "vehículos",
+    )  # fmt: skip
+    forbidden: frozenset[str] = told(
+        "stop", frozenset(), "the vehicles that may not, by id", "forbidden vehicles", "gesperrte Fahrzeuge",
+    )  # fmt: skip
+    late_cost: float | None = told(
+        "stop", None, "what each second after the window costs; without it windows are kept",
+        "lateness cost", "Verspätungskosten", "coût du retard", "coste por retraso", unit="money",
+    )  # fmt: skip
+    columns: Mapping[str, str] = field(default_factory=dict)  # of the user's file, for the itinerary
+
+
+@dataclass(frozen=True, kw_only=True)
+class Break:
+    """Time off, wherever the vehicle then is, between two visits."""
+
+    id: str
+    windows: tuple[Window, ...] = (ALWAYS,)  # when it may begin
+    service: float = 0.0  # how long it is
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vehicle:
+    """A vehicle, or `number` of them that are alike."""
+
+    id: str
+    number: int | None = told(
+        "vehicle", 1, "how many there are; empty: as many as it takes", "count", "Anzahl", "nombre", "número",
+        sign="positive", whole=True,
+    )  # fmt: skip
+    capacity: Amounts = told(
+        "vehicle", (), "what it holds, in each dimension", "Kapazität", "Ladekapazität", "capacité", "capacidad",
+        unit="amount",
+    )  # fmt: skip
+    start: int | None = None  # the place it starts from; None: at its first stop
+    end: int | None = None  # where it ends; None: at its last stop
+    shift: Window = told(
+        "vehicle", ALWAYS, "when it may leave and must be back", "Schicht", "Arbeitszeit", "poste", "turno",
+        unit="time", sign="any",
+    )  # fmt: skip
+    fixed_cost: float = told("vehicle", 0.0, "what it costs to use it", "fixed", "Fixkosten", "coût fixe", unit="money")
+    distance_cost: float = told("vehicle", 1.0, "what a unit of length costs", "cost per distance", unit="money")
+    driving_cost: float = told("vehicle", 0.0, "what a second of driving costs", unit="money")
+    time_cost: float = told("vehicle", 0.0, "what a second from start to end costs", "cost per time", unit="money")
+    max_duration: float = told("vehicle", FOREVER, "the longest time from start to end", "Höchstdauer", unit="time")
+    max_distance: float = told("vehicle", FOREVER, "the longest way", "Höchststrecke", unit="length")
+    max_driving: float = told("vehicle", FOREVER, "the longest time of driving", "Höchstfahrzeit", unit="time")
+    max_stops: int | None = told("vehicle", None, "the most stops", "max tasks", "Höchststopps", whole=True)
+    overtime: float = told("vehicle", 0.0, "how far the end of the shift may be passed", "Überstunden", unit="time")
+    overtime_cost: float = told("vehicle", 0.0, "what a second of overtime costs", "Überstundenkosten", unit="money")
+    skills: frozenset[str] = told(
+        "vehicle", frozenset(), "what it has", "skill", "Fähigkeiten", "compétences", "habilidades"
+    )
+    profile: str = told("vehicle", ANY, "which legs it has", "Profil", "profil", "perfil")
+    breaks: tuple[Break, ...] = ()
+    trips: int = told(
+        "vehicle", 1, "how many trips it may make, with reloading between", "Touren", whole=True, sign="positive"
+    )
+    reloads: tuple[int, ...] = ()  # the places where it may reload
+    reload_time: float = told("vehicle", 0.0, "how long reloading takes", "Ladezeit", unit="time")
+    kept: tuple[int, ...] = ()  # stops already driven or fixed: it begins with these, in this order
+
+
+@dataclass(frozen=True)
+class Legs:
+    """Between all places, from row to column."""
+
+    distance: Matrix
+    duration: Matrix
+
+
+@dataclass(frozen=True, kw_only=True)
+class Round:
+    """One day's work."""
+
+    source: str  # the file, for messages
+    stops: tuple[Stop, ...]
+    vehicles: tuple[Vehicle, ...]
+    shipments: tuple[tuple[int, int], ...] = ()  # the stops of pickup and delivery: in this order, by one vehicle
+    legs: Mapping[str, Legs]  # by profile; ANY is that of vehicles whose profile has none
+    places: tuple[str, ...]  # names, for messages
+    xy: Matrix | None = None  # [P, 2]
+    latlon: Matrix | None = None  # [P, 2], degrees
+    objective: Objective = told("instance", "cost", "cost, or vehicles: the fewest vehicles first")
+    backhauls: Backhauls = told("instance", "mixed", "mixed, or last: on each trip deliveries come before pickups")
+    most_stops_apart: float = told("instance", FOREVER, "how far routes may differ in stops")
+    most_time_apart: float = told("instance", FOREVER, "how far routes may differ in time", unit="time")
+    allow_unassigned: bool = False  # stops that must be visited may be left out, with a reason
+    dimensions: tuple[str, ...] = ()  # what amounts are called
+    day: str | None = (
+        None  # clock times came in, and 0 is this midnight ("2026-11-16"; "": of no date); None: numbers did
+    )
+    rounding: str = "none"
+    where: tuple[str, ...] = ()  # by stop: "line 7", for messages
+    vehicles_where: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def legs_of(self, vehicle: Vehicle) -> Legs:
+        return self.legs.get(vehicle.profile) or self.legs[ANY]
+
+    def at(self, stop: int) -> str:
+        """Where the file gives a stop, to begin a message with."""
+        place = self.where[stop] if self.where else f"stop {self.stops[stop].id!r}"
+        return f"{self.source}, {place}"
+
+    def serves(self, vehicle: Vehicle, stop: Stop) -> bool:
+        """Whether a vehicle may visit a stop, by skills and by name."""
+        named = stop.only is None or vehicle.id in stop.only
+        return named and vehicle.id not in stop.forbidden and stop.skills <= vehicle.skills

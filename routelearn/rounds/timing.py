@@ -11,7 +11,12 @@ from routelearn.rounds.clock import length, spoken
 from routelearn.rounds.model import FOREVER, Amounts, Break, Round, Stop, Vehicle, Window
 from routelearn.rounds.plan import Drive, Kind, Plan, Route, Unassigned, Violation, Visit, total
 
-RULES: dict[str, int] = {  # the names of the rules, with their numbers in docs/rounds.md
+RULES: dict[
+    str, int
+] = {  # the names of the rules, with their numbers in docs/rounds.md (0: what a plan says of itself)
+    "itinerary": 0,
+    "load": 0,
+    "cost": 0,
     "start": 1,
     "release": 1,
     "leg": 2,

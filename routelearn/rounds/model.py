@@ -191,8 +191,9 @@ class Round:
         None  # clock times came in, and 0 is this midnight ("2026-11-16"; "": of no date); None: numbers did
     )
     rounding: str = "none"
+    length_unit: Literal["", "m", "km"] = ""  # of distances, where the file or its places tell
     where: tuple[str, ...] = ()  # by stop: "line 7", for messages
-    vehicles_where: tuple[str, ...] = ()
+    vehicles_where: tuple[str, ...] = ()  # by vehicle, with the file: "vans.csv, line 2"
     notes: tuple[str, ...] = ()
 
     def legs_of(self, vehicle: Vehicle) -> Legs:
@@ -202,6 +203,10 @@ class Round:
         """Where the file gives a stop, to begin a message with."""
         place = self.where[stop] if self.where else f"stop {self.stops[stop].id!r}"
         return f"{self.source}, {place}"
+
+    def vehicle_at(self, vehicle: int) -> str:
+        """Where a file gives a vehicle, to begin a message with."""
+        return self.vehicles_where[vehicle] if self.vehicles_where else f"{self.source}, vehicle {vehicle + 1}"
 
     def serves(self, vehicle: Vehicle, stop: Stop) -> bool:
         """Whether a vehicle may visit a stop, by skills and by name."""

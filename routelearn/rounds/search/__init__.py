@@ -12,6 +12,7 @@ from routelearn.rounds.plan import Drive
 from routelearn.rounds.search import ruin
 from routelearn.rounds.search.arrays import Data, data_of
 from routelearn.rounds.search.routes import new_routes
+from routelearn.rounds.search.walking import carries
 from routelearn.search.graph import random_state
 
 __all__ = ["Engine", "search_round"]
@@ -46,10 +47,23 @@ class Engine:
         free = d.slots[:-1].tolist()
         plan: list[int] = []
         missing = {k for k, v in enumerate(self.round.vehicles) if v.kept}
-        for k, order in [*drives, *((k, self.round.vehicles[k].kept) for k in missing - {k for k, _ in drives})]:
+        for k, order in [*drives, *((k, self._kept(k)) for k in missing - {k for k, _ in drives})]:
             plan += [free[k], *(at if at >= 0 else -2 - node[~at] for at in order), -1]
             free[k] += 1
         return np.array([*plan, -1], dtype=np.int32)
+
+    def _kept(self, k: int) -> tuple[int, ...]:
+        """The stops that a vehicle begins with, and a reload wherever the next one would be too much."""
+        order: list[int] = []
+        trip: list[int] = []
+        v = self.round.vehicles[k]
+        for i in v.kept:
+            if v.reloads and trip and not carries(self.data, k, np.array([*trip, i], dtype=np.int32), len(trip) + 1):
+                order.append(~v.reloads[0])
+                trip = []
+            order.append(i)
+            trip.append(i)
+        return tuple(order)
 
     def explore(self, cooled: float, work: int) -> None:
         """Ruin and recreate so many times, at a share of the cooling."""
@@ -84,7 +98,7 @@ def new_desk(d: Data) -> ruin.Desk:
     whole = np.int32
     return ruin.Desk(
         np.zeros(2 * n + 1, whole), np.zeros(2 * n + 1), np.zeros(slots, whole), np.zeros(slots, np.bool_),
-        np.zeros(ids + slots, whole), np.zeros(slots + 1, whole), np.zeros(slots), np.zeros(2 * ids, whole),
+        np.zeros(ids + slots, whole), np.zeros(slots + 1, whole), np.zeros((slots, 2)), np.zeros(2 * ids, whole),
         np.zeros(ids + 1, whole),
         np.zeros(d.break_service.shape[1], whole), np.full(ids + 2 * slots + 1, -1, whole), np.full(2, np.inf),
     )  # fmt: skip

@@ -104,6 +104,15 @@ def walks(vehicle: Vehicle) -> bool:
     )
 
 
+def reals(values: Sequence[float]) -> Floats:
+    """Of one type whatever came in, so that no kernel compiles twice."""
+    return np.array(values, dtype=np.float64)
+
+
+def wholes(values: Sequence[int]) -> Ints:
+    return np.array(values, dtype=np.int32)
+
+
 def padded(rows: Sequence[Sequence[float]], fill: float, least: int = 1) -> Floats:
     """Rows of different length, as one array."""
     wide = max([least, *map(len, rows)])
@@ -150,8 +159,8 @@ def data_of(x: Round) -> Data:
         if v.kept:
             kept[slots[k]] = len(v.kept)
             stays[list(v.kept)] = True
-    service = np.array([s.service for s in stops])
-    shift_to = np.array([v.shift[1] for v in vehicles])
+    service = reals([s.service for s in stops])
+    shift_to = reals([v.shift[1] for v in vehicles])
     breaks = max([0, *(len(v.breaks) for v in vehicles)])
     break_width = max([1, *(len(b.windows) for v in vehicles for b in v.breaks)])
     break_opens, break_closes = (np.full((len(vehicles), breaks, break_width), np.inf) for _ in range(2))
@@ -171,8 +180,8 @@ def data_of(x: Round) -> Data:
         or bool(kept.any())
         or (bool(x.shipments) and any(v.max_duration < np.inf for v in vehicles))
     )
-    extra = np.array([v.trips - 1 if v.reloads else 0 for v in vehicles], dtype=np.int32)[kind]
-    fixed = np.array([v.fixed_cost for v in vehicles], dtype=np.float64)
+    extra = wholes([v.trips - 1 if v.reloads else 0 for v in vehicles])[kind]
+    fixed = reals([v.fixed_cost for v in vehicles])
     typical = float(cost[:, :n, :n].mean()) if n else 0.0
     # Dearer than any way to serve a stop: leaving out one that must be visited, one more vehicle where these count.
     dear = 4.0 * float(cost.max(initial=0.0)) + float(fixed.max(initial=0.0)) + typical
@@ -180,34 +189,37 @@ def data_of(x: Round) -> Data:
     much = 10.0 * dear
     if x.objective == "vehicles":
         fixed = fixed + dear
-    unserved = np.array([much * (1 + s.priority) if s.penalty is None else s.penalty for s in stops], dtype=np.float64)
+    unserved = reals([much * (1 + s.priority) if s.penalty is None else s.penalty for s in stops])
+    for a, b in x.shipments:
+        if stays[a]:
+            unserved[b] += 100.0 * much  # it is aboard already
     both = cost[0, :n, :n] + cost[0, :n, :n].T
     few = max(0, n - 1)
     return Data(
         cost=cost, time=time, length=length, place=np.append(places, -1).astype(np.int32),
         delivery=delivery, pickup=pickup, opens=opens, closes=closes,
-        windows=np.array([len(own) for own in windows], dtype=np.int32), service=service,
-        setup=np.array([s.setup for s in stops]), release=np.array([s.release for s in stops]),
-        late_cost=np.array([-1.0 if s.late_cost is None else s.late_cost for s in stops]),
+        windows=wholes([len(own) for own in windows]), service=service,
+        setup=reals([s.setup for s in stops]), release=reals([s.release for s in stops]),
+        late_cost=reals([-1.0 if s.late_cost is None else s.late_cost for s in stops]),
         unserved=unserved, mate=mate, second=second,
         near=nearest(both, min(NEAR, few)),
         beside=nearest(_between(cost[0], time[0], opens, closes, service), min(BESIDE, few)),
         allowed=np.array([[x.serves(v, s) for s in stops] for v in vehicles], dtype=np.bool_).reshape(len(vehicles), n),
-        start=np.array([nowhere if v.start is None else node[v.start] for v in vehicles], dtype=np.int32),
-        end=np.array([nowhere if v.end is None else node[v.end] for v in vehicles], dtype=np.int32),
+        start=wholes([nowhere if v.start is None else node[v.start] for v in vehicles]),
+        end=wholes([nowhere if v.end is None else node[v.end] for v in vehicles]),
         profile=np.array(profile, dtype=np.int32),
-        price=np.array([prices.index(one) for one in priced], dtype=np.int32),
+        price=wholes([prices.index(one) for one in priced]),
         capacity=capacity, fixed=fixed,
-        time_cost=np.array([v.time_cost for v in vehicles], dtype=np.float64),
-        shift_from=np.array([v.shift[0] if v.shift[0] > -np.inf else 0.0 for v in vehicles]), shift_to=shift_to,
-        overtime=np.array([v.overtime for v in vehicles], dtype=np.float64),
-        overtime_cost=np.array([v.overtime_cost for v in vehicles], dtype=np.float64),
-        max_duration=np.array([v.max_duration for v in vehicles], dtype=np.float64),
-        max_distance=np.array([v.max_distance for v in vehicles], dtype=np.float64),
-        max_driving=np.array([v.max_driving for v in vehicles], dtype=np.float64),
-        max_stops=np.array([n if v.max_stops is None else v.max_stops for v in vehicles], dtype=np.int32),
-        trips=np.array([v.trips if v.reloads else 1 for v in vehicles], dtype=np.int32), reloads=reloads,
-        reload_time=np.array([v.reload_time for v in vehicles], dtype=np.float64),
+        time_cost=reals([v.time_cost for v in vehicles]),
+        shift_from=reals([v.shift[0] if v.shift[0] > -np.inf else 0.0 for v in vehicles]), shift_to=shift_to,
+        overtime=reals([v.overtime for v in vehicles]),
+        overtime_cost=reals([v.overtime_cost for v in vehicles]),
+        max_duration=reals([v.max_duration for v in vehicles]),
+        max_distance=reals([v.max_distance for v in vehicles]),
+        max_driving=reals([v.max_driving for v in vehicles]),
+        max_stops=wholes([n if v.max_stops is None else v.max_stops for v in vehicles]),
+        trips=wholes([v.trips if v.reloads else 1 for v in vehicles]), reloads=reloads,
+        reload_time=reals([v.reload_time for v in vehicles]),
         break_opens=break_opens, break_closes=break_closes, break_windows=break_windows, break_service=break_service,
         kind=kind, slots=slots, kept=kept, stays=stays, reload_from=np.append(0, np.cumsum(extra)).astype(np.int32),
         simple=dims == 1 and not loaded and not any(v.trips > 1 for v in vehicles),

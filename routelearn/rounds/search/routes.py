@@ -180,9 +180,10 @@ def refresh(d, x, r):
         p, i = i, x.succ[i]
     x.load[r] = load
     x.cost[r] = cost + d.fixed[k] if x.visits[r] > 0 else 0.0
-    if x.ready[end] > d.shift_to[k] + d.overtime[k] + SLACK or (
-        d.lasting and not d.walked and x.before[end, 0] > d.max_duration[k] + SLACK
-    ):
+    in_time = x.ready[end] < np.inf and x.ready[end] <= d.shift_to[k] + d.overtime[k] + SLACK
+    if d.lasting and not d.walked:
+        in_time &= x.before[end, 0] <= d.max_duration[k] + SLACK
+    if not in_time and not d.walked:
         x.cost[r] = np.inf
     s = end
     x.latest[s] = d.shift_to[k] + d.overtime[k]
@@ -271,7 +272,7 @@ def fits(d, x, k, p, i, s):
     m = d.profile[k]
     there, on = d.time[m, x.node[p], i], d.time[m, i, x.node[s]]
     start = begins(d, i, x.ready[p] + there)
-    if start + d.service[i] + on > x.latest[s] + SLACK:
+    if start == np.inf or start + d.service[i] + on > x.latest[s] + SLACK:
         return False
     if not d.simple:
         if d.last and d.mate[i] < 0:

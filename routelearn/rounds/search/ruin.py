@@ -32,7 +32,7 @@ class Desk(NamedTuple):
     is_changed: Flags  # [R]
     saved: Ints  # [I + R]: the changed routes as they were
     saved_from: Ints  # [R + 1], by place in `changed`
-    saved_cost: Floats  # [R]
+    saved_cost: Floats  # [R, 2]: cost and duration
     places: Ints  # [I]: where a stop may go
     seq: Ints  # [I]: one route, for a walk
     pending: Ints  # [B]: breaks, for a walk
@@ -47,7 +47,7 @@ def note(d, x, desk, r, changed):
         return changed
     desk.is_changed[r] = True
     desk.changed[changed] = r
-    desk.saved_cost[changed] = x.cost[r]
+    desk.saved_cost[changed, 0], desk.saved_cost[changed, 1] = x.cost[r], x.lasts[r]
     n, slots = d.service.shape[0], d.kind.shape[0]
     at = desk.saved_from[changed]
     i = x.succ[n + r]
@@ -72,7 +72,7 @@ def restore(d, x, desk, changed):
             link(d, x, desk.saved[at], p)
             p = desk.saved[at]
         refresh(d, x, r)
-        x.cost[r] = desk.saved_cost[j]
+        x.cost[r], x.lasts[r] = desk.saved_cost[j, 0], desk.saved_cost[j, 1]
 
 
 @kernel
@@ -91,7 +91,7 @@ def price(d, x, desk, r):
     """What route r costs, its labels being up to date; infinity: it breaks a rule."""
     if x.visits[r] == 0:
         return 0.0
-    if not d.walked or x.cost[r] == np.inf:
+    if not d.walked:
         return x.cost[r]
     count = written(d, x, desk, r, -1, -1, 0)
     cost, lasts = walk(d, d.kind[r], desk.seq, count, d.kept[r], desk.pending)
@@ -136,7 +136,7 @@ def take_out(d, x, desk, i, removed, changed):
     desk.removed[removed] = i
     removed += 1
     j = d.mate[i]
-    if j >= 0 and x.slot[j] >= 0:
+    if j >= 0 and x.slot[j] >= 0 and not d.stays[j]:
         changed = note(d, x, desk, x.slot[j], changed)
         unlink(d, x, j)
     return removed, changed
@@ -241,12 +241,24 @@ def order(d, desk, removed, state):
         desk.removed[at + 1] = c
 
 
+@kernel
+def behind_kept(d, x, r, p):
+    """Whether p comes at the end of the stops that route r begins with, or later."""
+    n = d.service.shape[0]
+    i, seen = n + r, 0
+    while i != p:
+        i = x.succ[i]
+        if i < n:
+            seen += 1
+    return seen >= d.kept[r]
+
+
 @inlined
 def place_cost(d, x, desk, r, p, i, best, blink, state):
     """What it costs to put i behind p in route r; infinity if it does not fit, or not for less than `best`."""
     n = d.service.shape[0]
     s = x.succ[p]
-    if s < n and d.stays[s]:
+    if d.kept[r] > 0 and not behind_kept(d, x, r, p):
         return np.inf
     k = d.kind[r]
     c = d.price[k]
@@ -270,7 +282,7 @@ def reload_cost(d, x, desk, r, p, i, best, reload):
     """As `place_cost`, with a reload before i or behind it."""
     n = d.service.shape[0]
     s = x.succ[p]
-    if s < n and d.stays[s]:
+    if d.kept[r] > 0 and not behind_kept(d, x, r, p):
         return np.inf
     if (p >= n and reload > 0) or (s >= n and reload < 0):  # that would be an empty trip
         return np.inf
@@ -410,7 +422,7 @@ def best_pair(d, x, desk, i, j, blink, state):
         p = n + r
         while p != end:
             s = x.succ[p]
-            room = not (s < n and d.stays[s])
+            room = d.kept[r] == 0 or behind_kept(d, x, r, p)
             for q in range(dims):
                 room &= aboard(x, p, q) + d.pickup[i, q] <= d.capacity[k, q] + SLACK
             a = x.node[p]
@@ -428,7 +440,7 @@ def best_pair(d, x, desk, i, j, blink, state):
                         delta = base + d.cost[c, i, x.node[s]] + d.cost[c, v, j] + d.cost[c, j, w] - d.cost[c, v, w]
                     if delta < best:
                         there = begins(d, j, t + d.time[m, v, j])
-                        on_time = there + d.service[j] + d.time[m, j, w] <= x.latest[nxt] + SLACK
+                        on_time = there < np.inf and there + d.service[j] + d.time[m, j, w] <= x.latest[nxt] + SLACK
                         if on_time and not (blink and draw(state) < BLINK):
                             if d.walked:
                                 count = pair_written(d, x, desk, r, i, p, j, at)
@@ -439,7 +451,7 @@ def best_pair(d, x, desk, i, j, blink, state):
                     if nxt >= n:
                         break
                     begun = begins(d, nxt, t + d.time[m, v, w])
-                    if begun > x.latest[nxt] + SLACK:
+                    if begun == np.inf or begun > x.latest[nxt] + SLACK:
                         break
                     t = begun + d.service[nxt]
                     for q in range(dims):
@@ -449,6 +461,22 @@ def best_pair(d, x, desk, i, j, blink, state):
                     at, nxt = nxt, x.succ[nxt]
             p = s
     return best, before_i, before_j
+
+
+@kernel
+def best_behind(d, x, desk, i, j):
+    """Where delivery i costs least in the route that has its pickup j: (cost, id before)."""
+    n, r = d.service.shape[0], x.slot[j]
+    best, before, p = np.inf, -1, j
+    while p < n:
+        s = x.succ[p]
+        if behind_kept(d, x, r, p):
+            count = written(d, x, desk, r, i, p, 0)
+            cost, _ = walk(d, d.kind[r], desk.seq, count, d.kept[r], desk.pending)
+            if cost - x.cost[r] < best:
+                best, before = cost - x.cost[r], p
+        p = s
+    return best, before
 
 
 @kernel
@@ -482,8 +510,14 @@ def recreate(d, x, desk, removed, changed, blink, state):
         if j >= 0:
             if d.second[i]:
                 i, j = j, i
-            cost, p, q = best_pair(d, x, desk, i, j, blink, state)
-            if p < 0 or cost >= d.unserved[i] + d.unserved[j]:
+            if x.slot[i] >= 0:  # the pickup is kept
+                i, j = j, i
+                cost, p = best_behind(d, x, desk, i, j)
+                q, left_out = -1, d.unserved[i]
+            else:
+                cost, p, q = best_pair(d, x, desk, i, j, blink, state)
+                left_out = d.unserved[i] + d.unserved[j]
+            if p < 0 or cost >= left_out:
                 continue
             reload = 0
         else:
@@ -630,7 +664,7 @@ def step(d, x, desk, temperature, state):
         changed = recreate(d, x, desk, removed, changed, True, state)
         delta = unequal(d, x) - uneven
         for j in range(changed):
-            delta += x.cost[desk.changed[j]] - desk.saved_cost[j]
+            delta += x.cost[desk.changed[j]] - desk.saved_cost[j, 0]
         for j in range(removed):
             i = desk.removed[j]
             delta += cost_out(d, x, i)
@@ -665,7 +699,7 @@ def fill(d, x, desk, state):
     removed = 0
     for j in range(x.size[1]):
         i = x.out[j]
-        if d.mate[i] < 0 or not d.second[i]:
+        if d.mate[i] < 0 or not d.second[i] or d.stays[d.mate[i]]:
             desk.removed[removed] = i
             removed += 1
     order(d, desk, removed, state)

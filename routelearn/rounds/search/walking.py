@@ -42,7 +42,7 @@ def carries(d, k, seq, count):
         for at in range(j, end):
             i = seq[at]
             mate = d.mate[i]
-            if mate >= 0 and not d.second[i]:
+            if mate >= 0 and not d.second[i] and not d.stays[i]:
                 found = False
                 for later in range(at + 1, end):
                     found |= seq[later] == mate

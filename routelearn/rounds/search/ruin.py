@@ -256,7 +256,6 @@ def behind_kept(d, x, r, p):
 @inlined
 def place_cost(d, x, desk, r, p, i, best, blink, state):
     """What it costs to put i behind p in route r; infinity if it does not fit, or not for less than `best`."""
-    n = d.service.shape[0]
     s = x.succ[p]
     if d.kept[r] > 0 and not behind_kept(d, x, r, p):
         return np.inf

@@ -11,7 +11,7 @@ import math
 import random
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ def random_round(seed: int, most_stops: int = MOST_STOPS) -> Round:
     return drawn(seed, most_stops)[0]
 
 
+@lru_cache(maxsize=5000)
 def drawn(seed: int, most_stops: int = MOST_STOPS) -> tuple[Round, tuple[Drive, ...]]:
     """A round, and the plan that it was made around: a feasible one."""
     maker = Maker(random.Random(f"rounds {seed}"), most_stops)

@@ -63,7 +63,7 @@ def with_reasons(round: Round, plan: Plan) -> Plan:
 
 def explain(round: Round, plan: Plan, stop: int) -> Reason:
     """Why a stop that the plan leaves out is not in it (a shipment: both halves)."""
-    group = next((pair for pair in round.shipments if stop in pair), (stop,))
+    group = round.shipment_of.get(stop, (stop,))
     tries = list(tries_of(round, plan, group))
     fitting = [one for one in tries if not one.rules]
     if fitting:

@@ -32,7 +32,8 @@ def test_times(day: str | None, seconds: float, words: str) -> None:
 @pytest.mark.parametrize(
     ("day", "seconds", "words"),
     [
-        (None, 90.5, "90.5"), ("", 40.0, "40 s"), ("", 60.0, "1 min"), ("", 61.0, "1 min 1 s"), ("", 7500.0, "2 h 05 min"),
+        (None, 90.5, "90.5"), ("", 40.0, "40 s"), ("", 60.0, "1 min"), ("", 61.0, "1 min 1 s"),
+        ("", 7500.0, "2 h 05 min"),
         ("", 3600.0, "1 h 00 min"), ("", 7531.0, "2 h 05 min 31 s"), ("", 0.0, "0 s"),
     ],
 )  # fmt: skip

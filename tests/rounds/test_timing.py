@@ -163,6 +163,14 @@ def test_no_delivery_after_a_pickup_on_a_trip() -> None:
     assert not planned(round, Drive(0, (1, ~0, 2, 3, 0))).violations
 
 
+def test_a_stop_may_have_a_delivery_and_a_pickup_between_the_others() -> None:
+    stops = [stop(0, delivery=(1.0,)), stop(1, delivery=(1.0,), pickup=(1.0,)), stop(2, pickup=(1.0,))]
+    round = line(stops, backhauls="last")
+    assert not planned(round, Drive(0, (0, 1, 2))).violations
+    assert broken(planned(round, Drive(0, (1, 0, 2)))) == [("backhauls", 1.0)]
+    assert broken(planned(round, Drive(0, (0, 2, 1)))) == [("backhauls", 1.0)]
+
+
 # 7. Reloading
 
 

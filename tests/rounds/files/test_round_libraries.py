@@ -151,14 +151,22 @@ def test_options_change_the_vehicles_of_a_file():
         (LI_LIM.replace("\t1\t0\n", "\t5\t0\n"), "a.txt", "a.txt, line 3: a shipment without its other half; task 2"),
         (SHIPMENTS.replace("3 -4 0 90 2 2 0", "3 -4 0 90 2 0 0"), "a.vrp", "line 13: a shipment without its other"),
         (SOLOMON.replace("    2     -1", "    1     -1"), "a.txt", "line 12: customer '1' is already given in line 11"),
-        (SOLOMON.replace("5        100 ", "105      100 "), "a.txt", r"the window ends \(100\) before it begins \(105\)"),
+        (
+            SOLOMON.replace("5        100 ", "105      100 "),
+            "a.txt",
+            r"the window ends \(100\) before it begins \(105\)",
+        ),
         (EVERYTHING.replace("PRIZE_SECTION", "MUTUALLY_EXCLUSIVE_GROUP_SECTION"), "a.vrp", "MUTUALLY_EXCLUSIVE_GROUP"),
         (EVERYTHING.replace("PRIZE_SECTION", "FLEET_SECTION"), "a.vrp", "'FLEET_SECTION' is not supported"),
         (EVERYTHING.replace("VEHICLES : 3", "VEHICLES : 2"), "a.vrp", "vehicle 3 is given twice, or there are only 2"),
         (EVERYTHING.replace("VEHICLES : 3", "VEHICLES : 4"), "a.vrp", "has no line for vehicle 4"),
         (EVERYTHING.replace("COMMENT :", "LUNCH :"), "a.vrp", "line 2: 'LUNCH' is not supported"),
         (EVERYTHING.replace("3 10\n", "3 -10\n"), "a.vrp", "a.vrp, line 10: service is -10; it cannot be negative"),
-        (SOLOMON.replace("         20", "          5"), "a.txt", "line 11: '1' has an amount of 10, more than any vehicle"),
+        (
+            SOLOMON.replace("         20", "          5"),
+            "a.txt",
+            "line 11: '1' has an amount of 10, more than any vehicle",
+        ),
     ],
 )
 def test_bad_library_files(text, source, words):
@@ -260,7 +268,9 @@ def test_shared_texts(name: str, stops: int, pairs: int, vehicles: list[int]):
 @shared
 def test_dispatcher():
     folder = Path(FOLDER or ".") / "dispatch"
-    files = {name: (folder / name).read_bytes() for name in ("tour.csv", "tour_cp1252.csv", "vans.csv", "osrm_table.json")}
+    files = {
+        name: (folder / name).read_bytes() for name in ("tour.csv", "tour_cp1252.csv", "vans.csv", "osrm_table.json")
+    }
     rounds = [
         parse_round(
             files[name], name, matrix=(files["osrm_table.json"], "osrm.json"), vehicles=(files["vans.csv"], "vans.csv")
@@ -270,7 +280,11 @@ def test_dispatcher():
     first, second = rounds
     assert first is not None and second is not None
     assert len(first.stops) == 60
-    assert [(v.id, v.capacity) for v in first.vehicles] == [("Van 1", (100.0,)), ("Van 2", (100.0,)), ("Van 3", (60.0,))]
+    assert [(v.id, v.capacity) for v in first.vehicles] == [
+        ("Van 1", (100.0,)),
+        ("Van 2", (100.0,)),
+        ("Van 3", (60.0,)),
+    ]
     assert first.stops == second.stops
     assert first.vehicles == second.vehicles
     assert any("Straße" in note for note in first.notes)

@@ -68,6 +68,9 @@ class Table:
     columns: dict[str, list[Any]] = field(default_factory=dict)  # the values that are not blank
 
     def understand(self, kind: type) -> None:
+        self.rows = [
+            (place, {" ".join(str(name).split()): value for name, value in row.items()}) for place, row in self.rows
+        ]
         for _, row in self.rows:
             for name, value in row.items():
                 values = self.columns.setdefault(name, [])
@@ -335,7 +338,6 @@ class Builder:
     def _places(self) -> None:
         """Names and coordinates of all places; each row is one, unless a document gives its number."""
         table = self.stops
-        self.extra: list[tuple[float, float]] = []
         pairs = {}
         for first, second in (("x", "y"), ("lat", "lon")):
             a, b = table.names_of(first).get(""), table.names_of(second).get("")

@@ -95,6 +95,7 @@ class Node:
     driving: float = 0.0
     windows: tuple[Window, ...] = ((-FOREVER, FOREVER),)
     service: float = 0.0
+    strict: bool = False  # it may not be late
     arrival: float = 0.0
     start: float = 0.0
 
@@ -149,7 +150,9 @@ def nodes_of(round: Round, drive: Drive) -> list[Node]:
         else:
             stop = round.stops[at]
             setup = stop.setup if nodes[-1].place != stop.place else 0.0
-            nodes.append(Node("stop", stop.place, at, windows=stop.windows, service=stop.service + setup))
+            node = Node("stop", stop.place, at, windows=stop.windows, service=stop.service + setup)
+            node.strict = stop.late_cost is None and at not in vehicle.kept
+            nodes.append(node)
     nodes.append(Node("end", vehicle.end))
     for before, node in pairwise(nodes):
         if before.place is not None and node.place is not None:
@@ -164,31 +167,44 @@ def with_breaks(nodes: Sequence[Node], breaks: Sequence[Break], due: Sequence[in
     done = [nodes[0]]
     nodes[0].come(nodes[0].windows[0][0])
 
-    def take(time: float, free_until: float, busy_until: float, distance: float, driving: float) -> bool:
-        """Take the next break that begins while the vehicle stands, or cannot begin after what comes next."""
+    def rather_after(node: Node, rest: Break, moment: float, time: float, way: float) -> bool:
+        """Whether a break at a moment makes the next stop late, and it can still be taken after the stop."""
+        served = next_start(node.windows, time + way)
+        late = next_start(node.windows, moment + rest.service + way) == FOREVER
+        return node.strict and late and served + node.service <= last_end(rest.windows) + SECONDS
+
+    def take(node: Node, time: float, way: float, free_until: float, busy_until: float) -> bool:
+        """Take the next break that begins while the vehicle stands, or cannot begin after what comes next.
+
+        `way` is what is still to be driven to the node.
+        """
         moments = {i: next_start(breaks[i].windows, time) for i in pending}
         now_or_never = [moments[i] for i in pending if busy_until > last_end(breaks[i].windows) + SECONDS]
         forced = min(now_or_never, default=FOREVER)
         free_until = max(free_until, forced) if forced < FOREVER else free_until
-        first = min(pending, key=lambda i: moments[i], default=None)
-        if first is None or moments[first] == FOREVER or moments[first] > free_until:
+        ready = [i for i in pending if moments[i] < FOREVER and moments[i] <= free_until]
+        ready = [i for i in ready if not rather_after(node, breaks[i], moments[i], time, way)]
+        if not ready:
             return False
+        first = min(ready, key=lambda i: moments[i])
         pending.remove(first)
         rest = breaks[first]
-        node = Node("break", None, None, first, distance, driving, rest.windows, rest.service)
-        node.come(time)
-        done.append(node)
+        line = Node("break", None, None, first, windows=rest.windows, service=rest.service)
+        if not way:  # on arrival: the leg is the break's
+            line.distance, line.driving = node.distance, node.driving
+            node.distance = node.driving = 0.0
+        line.come(time)
+        done.append(line)
         return True
 
     for node in nodes[1:]:
         left = done[-1].departure
-        while pending and take(left, left, left + node.driving, 0.0, 0.0):  # before leaving
+        while pending and take(node, left, node.driving, left, left + node.driving):  # before leaving
             left = done[-1].departure
         if node.kind == "end":  # the vehicle is back: only breaks without an end are taken still
             pending = [i for i in pending if last_end(breaks[i].windows) == FOREVER]
         node.come(left + node.driving)
-        while pending and take(node.arrival, node.start, node.departure, node.distance, node.driving):  # on arrival
-            node.distance = node.driving = 0.0  # the leg is the break's
+        while pending and take(node, node.arrival, 0.0, node.start, node.departure):  # on arrival
             node.come(done[-1].departure)
         done.append(node)
     return done
@@ -232,20 +248,14 @@ def added(a: Amounts, b: Amounts, sign: float = 1.0) -> Amounts:
     return tuple((a[i] if i < len(a) else 0.0) + sign * (b[i] if i < len(b) else 0.0) for i in range(size))
 
 
-def dimensions_of(round: Round) -> int:
-    amounts = [len(stop.delivery) for stop in round.stops] + [len(stop.pickup) for stop in round.stops]
-    return max([*amounts, *(len(vehicle.capacity) for vehicle in round.vehicles)], default=0)
-
-
 def loads_of(round: Round, nodes: Sequence[Node]) -> list[Amounts]:
     """What is aboard when the vehicle leaves each line."""
-    unloaded = {delivery for _, delivery in round.shipments}  # it came aboard on the way
-    none = (0.0,) * dimensions_of(round)
+    none = (0.0,) * round.size
     trips: list[Amounts] = [none]
     for node in nodes:
         if node.kind == "reload":
             trips.append(none)
-        elif node.stop is not None and node.stop not in unloaded:
+        elif node.stop is not None and node.stop != round.shipment_of.get(node.stop, (-1, -1))[1]:  # not one on its way
             trips[-1] = added(trips[-1], round.stops[node.stop].delivery)
     loads, trip, load = [], 0, trips[0]
     for node in nodes:
@@ -355,20 +365,19 @@ def broken_in_order(round: Round, drive: Drive, route: Route) -> Iterator[Violat
             yield Violation(0, i, "capacity", f"{words}; it holds {vehicle.capacity[worst]:.10g}", over[worst])
     trips = trips_of(drive.order)
     trip_of = {at: (number, i) for number, trip in enumerate(trips) for i, at in enumerate(trip)}
-    for pickup, delivery in round.shipments:
+    for pickup, delivery in sorted({round.shipment_of[at] for at in trip_of if at in round.shipment_of}):
         if pickup in trip_of and delivery in trip_of:
             ids = f"{round.stops[pickup].id} to {round.stops[delivery].id}"
             if trip_of[pickup][0] != trip_of[delivery][0]:
                 yield Violation(0, line[delivery], "shipment", f"shipment {ids} is carried across a reload", 1.0)
             elif trip_of[pickup] > trip_of[delivery]:
                 yield Violation(0, line[delivery], "shipment", f"shipment {ids} is delivered before its pickup", 1.0)
-    halves = {half for shipment in round.shipments for half in shipment}
     if round.backhauls == "last":
         for trip in trips:
             picked: Stop | None = None
             for at in trip:
                 stop = round.stops[at]
-                if at in halves:
+                if at in round.shipment_of:
                     continue
                 if picked is not None and any(stop.delivery):
                     words = f"delivery to stop {stop.id} comes after the pickup at {picked.id}"

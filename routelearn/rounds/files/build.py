@@ -1,0 +1,176 @@
+"""Rows of named values (from CSV, Excel, JSON or GeoJSON) into a round."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from routelearn.data.names import not_used
+from routelearn.data.numbers import shown
+from routelearn.errors import InputError
+from routelearn.rounds.files.cells import Cells
+from routelearn.rounds.files.clock import Times
+from routelearn.rounds.files.columns import check_rules, check_typos
+from routelearn.rounds.files.fleet import Fleet, homeless
+from routelearn.rounds.files.lengths import Given, check_count, measured, rounding_of, speed_of
+from routelearn.rounds.files.sites import Sites
+from routelearn.rounds.files.table import Table, check_options, settings_of, timed
+from routelearn.rounds.model import ANY, Legs, Round, Stop, Vehicle
+from routelearn.rounds.validate import checked
+
+
+@dataclass
+class Builder:
+    """What is known of a round while its tables are read; `stops` has been understood."""
+
+    stops: Table
+    vehicles: Table | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    given: Given | None = None
+    profiles: Mapping[str, Given] = field(default_factory=dict)
+    shipments: Any = None  # of a document: pairs of ids
+    depot: Any = None  # of a document: the id or name of a stop
+    notes: tuple[str, ...] = ()
+
+    def build(self) -> Round:
+        """The round, checked."""
+        check_options(self.options)
+        source = self.stops.source
+        check_count(len(self.stops.rows), source)
+        check_typos(self.stops.unclaimed, Stop, source)
+        check_rules(self.stops.columns, self.stops.claims, source)
+        if self.vehicles is not None:
+            self.vehicles.understand(Vehicle)
+            check_typos(self.vehicles.unclaimed, Vehicle, self.vehicles.source)
+        self.times, dims = self._times(), self._dimensions()
+        cells = Cells(self.times, dims)
+        sizes = [one.size for one in (self.given, *self.profiles.values()) if one is not None]
+        self.sites = Sites(
+            self.stops,
+            cells,
+            size=sizes[0] if sizes else None,
+            depot=self.options.get("depot") if self.depot is None else self.depot,
+            homeless=homeless(self.vehicles),
+        )
+        fleet = Fleet(self.vehicles, self.sites, cells, self.options)
+        stops = self.sites.stops()
+        vehicles, vehicles_where = fleet.vehicles(len(stops))
+        fleet.check_capacities(stops, vehicles)
+        settings = settings_of(self.options, source, self.times.clock and not self.stops.document)
+        rounding = rounding_of(self.options, "none")
+        legs, unit, only_durations, notes = self._legs(timed(stops, vehicles, settings), rounding)
+        if only_durations:
+            vehicles = [fleet.by_duration(vehicle, at) for vehicle, at in zip(vehicles, vehicles_where, strict=True)]
+        found = Round(
+            source=source,
+            stops=tuple(stops),
+            vehicles=tuple(vehicles),
+            shipments=self.sites.shipments(stops, self.shipments),
+            legs=legs,
+            places=self.sites.places,
+            xy=self.sites.xy,
+            latlon=self.sites.latlon,
+            dimensions=dims if len(dims) > 1 else (),
+            day=self.times.day,
+            rounding=rounding,
+            length_unit=unit,
+            where=tuple(self.stops.rows[i][0] for i in self.sites.inner),
+            vehicles_where=tuple(vehicles_where),
+            notes=(*self.notes, *self._told(), *fleet.notes, *notes),
+            **settings,
+        )
+        return checked(found)
+
+    def _times(self) -> Times:
+        times = Times(self.stops.source)
+        for table in (self.stops, self.vehicles):
+            for name, one in () if table is None else table.claims.items():
+                assert table is not None
+                if one.attribute in ("windows", "shift", "release"):
+                    times.look(table.columns[name])
+                elif one.attribute == "breaks":
+                    for value in table.columns[name]:
+                        for pause in value if isinstance(value, list) else [value]:
+                            raw = pause.get("windows", pause.get("window")) if isinstance(pause, dict) else pause
+                            times.look([raw])
+        if self.options.get("shift") is not None:
+            times.look([self.options["shift"]])
+        return times
+
+    def _dimensions(self) -> tuple[str, ...]:
+        """What the dimensions of amounts are called, where columns name several."""
+        tables = [(self.stops, "delivery"), (self.stops, "pickup")]
+        if self.vehicles is not None:
+            tables.append((self.vehicles, "capacity"))
+        several = [list(table.names_of(attribute)) for table, attribute in tables]
+        found: list[str] = []
+        if any(len(parts) > 1 for parts in several):
+            found = list(dict.fromkeys(part for parts in several for part in parts if part))
+            if all(part.isdigit() for part in found):
+                found = [str(i + 1) for i in range(max(map(int, found)))]
+        return tuple(found)
+
+    def _legs(self, needs: str | None, rounding: str) -> tuple[dict[str, Legs], Any, bool, tuple[str, ...]]:
+        source = self.stops.source
+        speed = speed_of(self.options, source)
+        legs: dict[str, Legs] = {}
+        tables: dict[str, Given | None] = dict(self.profiles) or {ANY: self.given}
+        notes: tuple[str, ...] = ()
+        unit: Any = ""
+        only = False
+        for profile, given in tables.items():
+            if given is not None:
+                given = given.in_order(self.sites.places, source)
+                if given.size != len(self.sites.places):
+                    raise InputError(
+                        f"{source}: {len(self.sites.places)} places, but the matrix has {given.size} rows and columns; "
+                        "one for each row of the table, the depot among them"
+                    )
+            found = measured(
+                source,
+                given,
+                self.sites.xy,
+                self.sites.latlon,
+                speed=speed,
+                timed=needs,
+                clock=self.times.clock,
+                rounding=rounding,
+            )
+            legs[profile] = found.legs
+            notes, unit, only = tuple(dict.fromkeys((*notes, *found.notes))), found.unit, only or found.only_durations
+        if ANY not in legs and len(legs) == 1:
+            legs = {ANY: next(iter(legs.values())), **legs}
+        return legs, unit, only, notes
+
+    def _told(self) -> list[str]:
+        """What the user should know of how the tables were read."""
+        notes = []
+        if not self.stops.document:
+            if self.sites.depots and not self.stops.has("depot"):
+                first = self.sites.depots[0]
+                notes.append(f"the depot is {shown(self.sites.ids[first])} ({self.stops.rows[first][0]})")
+            bare = [
+                name
+                for table in (self.stops, self.vehicles)
+                if table is not None
+                for name, one in table.claims.items()
+                if one.unit is None
+                and not one.part
+                and one.attribute in ("service", "setup", "break_duration", "reload_time", "overtime")
+                and any(_bare_number(value) for value in table.columns[name])
+            ]
+            if bare and self.times.clock:
+                notes.append(f"in minutes, since times are clock times: {', '.join(bare)}")
+        if self.stops.unclaimed:
+            notes.append(not_used(self.stops.unclaimed))
+        if self.vehicles is not None and self.vehicles.unclaimed:
+            notes.append(f"of the vehicles {not_used(self.vehicles.unclaimed)}")
+        return notes
+
+
+def _bare_number(value: Any) -> bool:
+    return isinstance(value, int | float) or (
+        isinstance(value, str) and re.fullmatch(r"\s*\d+([.,]\d+)?\s*", value) is not None
+    )

@@ -10,7 +10,7 @@ import numpy as np
 from routelearn.rounds.model import Round
 from routelearn.rounds.plan import Drive
 from routelearn.rounds.search import ruin
-from routelearn.rounds.search.arrays import Data, data_of
+from routelearn.rounds.search.arrays import data_of
 from routelearn.rounds.search.routes import new_routes
 from routelearn.rounds.search.walking import carries
 from routelearn.search.graph import random_state
@@ -30,7 +30,7 @@ class Engine:
     def __init__(self, x: Round, seed: int = 0):
         self.round, self.data = x, data_of(x)
         d = self.data
-        self.routes, self.desk = new_routes(d), new_desk(d)
+        self.routes, self.desk = new_routes(d), ruin.new_desk(d)
         self.random = random_state(seed)
 
     def construct(self, start: Sequence[Drive] = ()) -> None:
@@ -43,8 +43,8 @@ class Engine:
     def _written(self, drives: Sequence[Drive]) -> np.ndarray:
         """Drives as the kernels have them; vehicles with kept stops drive in any case."""
         d = self.data
-        node = {int(place): n for n, place in enumerate(d.place) if n >= len(d.service)}
-        free = d.slots[:-1].tolist()
+        node = {int(place): n for n, place in enumerate(d.place) if n >= len(d.stop)}
+        free = d.vehicle["slot_from"].tolist()
         plan: list[int] = []
         missing = {k for k, v in enumerate(self.round.vehicles) if v.kept}
         for k, order in [*drives, *((k, self._kept(k)) for k in missing - {k for k, _ in drives})]:
@@ -68,8 +68,9 @@ class Engine:
     def explore(self, cooled: float, work: int) -> None:
         """Ruin and recreate so many times, at a share of the cooling."""
         d, x = self.data, self.routes
-        used = x.used[: x.size[0]]
-        mean = (x.cost[used] - d.fixed[d.kind[used]]).sum() / max(1, len(d.service) - x.size[1])
+        used = x.route["used"][: x.size[0]]
+        driven = x.route["cost"][used] - d.vehicle["fixed"][d.slot["kind"][used]]
+        mean = driven.sum() / max(1, len(d.stop) - x.size[1])
         temperature = HOT * (COLD / HOT) ** cooled * mean
         ruin.anneal(self.data, self.routes, self.desk, temperature, work, self.random)
 
@@ -81,7 +82,7 @@ class Engine:
         """The best plan."""
         d, found, at, best = self.data, [], 0, self.desk.best
         while best[at] >= 0:
-            kind = int(d.kind[best[at]])
+            kind = int(d.slot["kind"][best[at]])
             at += 1
             order = []
             while best[at] != -1:
@@ -90,18 +91,6 @@ class Engine:
             at += 1
             found.append(Drive(kind, tuple(order)))
         return tuple(sorted(found))
-
-
-def new_desk(d: Data) -> ruin.Desk:
-    n, slots = len(d.service), len(d.kind)
-    ids = n + 2 * slots + int(d.reload_from[-1])
-    whole = np.int32
-    return ruin.Desk(
-        np.zeros(2 * n + 1, whole), np.zeros(2 * n + 1), np.zeros(slots, whole), np.zeros(slots, np.bool_),
-        np.zeros(ids + slots, whole), np.zeros(slots + 1, whole), np.zeros((slots, 2)), np.zeros(2 * ids, whole),
-        np.zeros(ruin.TOP), np.zeros(ruin.TOP, whole), np.zeros(ruin.TOP, whole), np.zeros(ids + 1, whole),
-        np.zeros(d.break_service.shape[1], whole), np.full(ids + 2 * slots + 1, -1, whole), np.full(2, np.inf),
-    )  # fmt: skip
 
 
 def search_round(

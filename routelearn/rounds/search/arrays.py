@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from routelearn.rounds.model import ALWAYS, Round, Stop, Vehicle
+from routelearn.rounds.model import Round, Vehicle, Window
 from routelearn.search.graph import Floats, Ints, nearest
 
 Flags = NDArray[np.bool_]
@@ -17,60 +17,54 @@ NEAR, BESIDE = 100, 40  # neighbours that a ruin may reach, and beside which a s
 WAITING, LATE = 0.2, 1.0  # weights of the time between two stops in what makes them neighbours (Vidal et al. 2013)
 
 
-class Data(NamedTuple):
-    """What a search may read. Nodes are stops, then the other places that vehicles go to, then nowhere."""
+BRINGS, TAKES = 0, 1  # the two amounts of a stop
+STOP = np.dtype(
+    [
+        ("service", "f8"), ("setup", "f8"), ("release", "f8"), ("late_cost", "f8"),  # -1: it may not be late
+        ("unserved", "f8"),  # what it costs to leave it out
+        ("mate", "i4"), ("second", "?"),  # the other half of a shipment, -1: none; it is the delivery
+        ("stays", "?"), ("windows", "i4"),  # it may not move; how many windows it has
+    ],
+    align=True,
+)  # fmt: skip
+VEHICLE = np.dtype(
+    [
+        ("start", "i4"), ("end", "i4"), ("profile", "i4"), ("price", "i4"),  # nodes; which times and costs of legs
+        ("slot_from", "i4"), ("slot_to", "i4"), ("max_stops", "i4"), ("trips", "i4"),
+        *((name, "f8") for name in (
+            "fixed", "time_cost", "shift_from", "shift_to", "overtime", "overtime_cost", "max_duration",
+            "max_distance", "max_driving", "reload_time",
+        )),
+    ],
+    align=True,
+)  # fmt: skip
+SLOT = np.dtype([("kind", "i4"), ("kept", "i4"), ("reload_from", "i4"), ("reload_to", "i4")], align=True)
+REST = np.dtype([("service", "f8"), ("windows", "i4")], align=True)
+Records = NDArray[np.void]
 
-    # legs, by profile and by what they cost
-    cost: Floats  # [C, V, V]
-    time: Floats  # [M, V, V]
+
+class Data(NamedTuple):
+    """What a search may read: few arrays, of records, because numba compiles slowly what is handed many.
+
+    Nodes are stops, then the other places that vehicles go to, then nowhere. A slot is a vehicle that may drive.
+    """
+
+    cost: Floats  # [C, V, V]: of legs, by what vehicles cost
+    time: Floats  # [M, V, V]: by profile
     length: Floats  # [M, V, V]; [M, 0, 0] where no vehicle has a longest way
     place: Ints  # [V], -1: nowhere
-    # stops
-    delivery: Floats  # [n, Q]
-    pickup: Floats  # [n, Q]
-    opens: Floats  # [n, W]
-    closes: Floats  # [n, W]
-    windows: Ints  # [n]
-    service: Floats
-    setup: Floats
-    release: Floats
-    late_cost: Floats  # -1: not allowed
-    unserved: Floats  # what it costs to leave a stop out
-    mate: Ints  # -1: not of a shipment
-    second: Flags  # the delivery of a shipment
+    stop: Records  # [n] STOP
+    window: Floats  # [n, W, 2]
+    amount: Floats  # [n, Q, 2]
     near: Ints  # [n, NEAR]: by the cost of legs
     beside: Ints  # [n, BESIDE]: by cost and time
-    # kinds of vehicles
-    allowed: Flags  # [T, n]
-    start: Ints  # [T] nodes
-    end: Ints
-    profile: Ints
-    price: Ints  # which cost of legs
+    vehicle: Records  # [T] VEHICLE: kinds of them
     capacity: Floats  # [T, Q]
-    fixed: Floats
-    time_cost: Floats
-    shift_from: Floats
-    shift_to: Floats
-    overtime: Floats
-    overtime_cost: Floats
-    max_duration: Floats
-    max_distance: Floats
-    max_driving: Floats
-    max_stops: Ints
-    trips: Ints
+    allowed: Flags  # [T, n]
     reloads: Ints  # [T, L] nodes, -1 = no more
-    reload_time: Floats
-    break_opens: Floats  # [T, B, W]
-    break_closes: Floats
-    break_windows: Ints  # [T, B], 0 = no more
-    break_service: Floats  # [T, B]
-    # slots: one for every vehicle that may drive
-    kind: Ints  # [R]
-    slots: Ints  # [T + 1]: kind k has slots[k] to slots[k + 1]
-    kept: Ints  # [R]: how many stops it begins with that may not move
-    stays: Flags  # [n]: the stops that may not
-    reload_from: Ints  # [R + 1]: the reloads of each slot
-    # of the whole
+    rest: Records  # [T, B] REST: breaks
+    rest_window: Floats  # [T, B, W, 2]
+    slot: Records  # [R] SLOT
     simple: bool  # one dimension, deliveries only: a route's load is a sum
     lasting: bool  # some vehicle has a longest duration
     walked: bool  # some rule is beyond labels: routes are walked
@@ -81,10 +75,6 @@ class Data(NamedTuple):
     time_apart: float
     much: float  # the price of a rule broken on the way to a plan
     epsilon: float  # gains below are rounding
-
-
-def windows_of(stop: Stop) -> list[tuple[float, float]]:
-    return sorted(stop.windows or (ALWAYS,))
 
 
 def slots_of(vehicle: Vehicle, stops: int) -> int:
@@ -104,127 +94,140 @@ def walks(vehicle: Vehicle) -> bool:
     )
 
 
-def reals(values: Sequence[float]) -> Floats:
-    """Of one type whatever came in, so that no kernel compiles twice."""
-    return np.array(values, dtype=np.float64)
-
-
-def wholes(values: Sequence[int]) -> Ints:
-    return np.array(values, dtype=np.int32)
-
-
 def padded(rows: Sequence[Sequence[float]], fill: float, least: int = 1) -> Floats:
     """Rows of different length, as one array."""
     wide = max([least, *map(len, rows)])
     return np.array([[*row, *[fill] * (wide - len(row))] for row in rows], dtype=np.float64).reshape(len(rows), wide)
 
 
+def windows_of(windows: Sequence[Sequence[tuple[float, float]]]) -> Floats:
+    """[rows, W, 2], in order."""
+    ends = [padded([[w[end] for w in sorted(own)] for own in windows], np.inf) for end in (0, 1)]
+    return np.ascontiguousarray(np.stack(ends, axis=-1))
+
+
+class NodeLegs(NamedTuple):
+    """Legs by node, and which of them each kind of vehicle has."""
+
+    cost: Floats
+    time: Floats
+    length: Floats
+    profile: list[int]
+    price: list[int]
+
+
+def legs_of(x: Round, places: NDArray[np.int64]) -> NodeLegs:
+    """The legs between the places of all nodes; those from and to nowhere are 0."""
+
+    def by_node(matrices: list[Floats]) -> Floats:
+        return np.stack([np.pad(one[np.ix_(places, places)].astype(np.float64), ((0, 1), (0, 1))) for one in matrices])
+
+    own = [x.legs_of(v) for v in x.vehicles]
+    first = [next(k for k, other in enumerate(own) if other is one) for one in own]
+    kinds = sorted(set(first))
+    legs, profile = [own[k] for k in kinds], [kinds.index(k) for k in first]
+    priced = [(m, v.distance_cost, v.driving_cost) for m, v in zip(profile, x.vehicles, strict=True)]
+    prices = sorted(set(priced))
+    limited = any(v.max_distance < np.inf for v in x.vehicles)
+    return NodeLegs(
+        by_node([legs[m].distance * by_length + legs[m].duration * by_time for m, by_length, by_time in prices]),
+        by_node([one.duration for one in legs]),
+        by_node([one.distance for one in legs]) if limited else np.zeros((len(legs), 0, 0)),
+        profile,
+        [prices.index(one) for one in priced],
+    )
+
+
+def stops_of(x: Round, much: float) -> Records:
+    """`much`: what it costs to leave out a stop that must be visited."""
+    stop = np.zeros(len(x.stops), STOP)
+    for i, one in enumerate(x.stops):
+        late_cost = -1.0 if one.late_cost is None else one.late_cost
+        unserved = much * (1 + one.priority) if one.penalty is None else one.penalty
+        windows = len(one.windows)
+        stop[i] = (one.service, one.setup, one.release, late_cost, unserved, -1, False, False, windows)
+    for v in x.vehicles:
+        stop["stays"][list(v.kept)] = True
+    for a, b in x.shipments:
+        stop["mate"][a], stop["mate"][b], stop["second"][b] = b, a, True
+        if stop["stays"][a]:
+            stop["unserved"][b] += 100.0 * much  # it is aboard already
+    return stop
+
+
 def data_of(x: Round) -> Data:
     stops, vehicles, n = x.stops, x.vehicles, len(x.stops)
-    wanted = {place for v in vehicles for place in (v.start, v.end, *v.reloads) if place is not None}
-    terminals = sorted(wanted)
-    node = {place: n + k for k, place in enumerate(terminals)}
-    nowhere = n + len(terminals)
+    terminals = sorted({place for v in vehicles for place in (v.start, v.end, *v.reloads) if place is not None})
+    node: dict[int | None, int] = {place: n + k for k, place in enumerate(terminals)} | {None: n + len(terminals)}
     places = np.array([*(stop.place for stop in stops), *terminals], dtype=np.int64)
-    profiles = sorted({v.profile if v.profile in x.legs else "" for v in vehicles})
-    legs = [x.legs_of(next(v for v in vehicles if (v.profile if v.profile in x.legs else "") == p)) for p in profiles]
-    profile = [profiles.index(v.profile if v.profile in x.legs else "") for v in vehicles]
-
-    def expanded(matrix: Floats) -> Floats:
-        """By nodes, with no legs from and to nowhere."""
-        return np.pad(matrix[np.ix_(places, places)].astype(np.float64), ((0, 1), (0, 1)))
-
-    priced = [(m, v.distance_cost, v.driving_cost) for m, v in zip(profile, vehicles, strict=True)]
-    prices = sorted(set(priced))
-    cost = np.stack([expanded(legs[m].distance * a + legs[m].duration * b) for m, a, b in prices])
-    time = np.stack([expanded(one.duration) for one in legs])
-    measured = any(v.max_distance < np.inf for v in vehicles)
-    length = np.stack([expanded(one.distance) for one in legs]) if measured else np.zeros((len(legs), 0, 0))
-    dims = max(
-        [1, *(len(v.capacity) for v in vehicles), *(len(s.delivery) for s in stops), *(len(s.pickup) for s in stops)]
-    )
-    delivery, pickup = (padded([getattr(s, name) for s in stops], 0.0, dims) for name in ("delivery", "pickup"))
-    capacity = padded([v.capacity for v in vehicles], np.inf, dims)
-    windows = [windows_of(stop) for stop in stops]
-    opens = padded([[a for a, _ in own] for own in windows], np.inf)
-    closes = padded([[b for _, b in own] for own in windows], np.inf)
-    mate, second = np.full(n, -1, np.int32), np.zeros(n, np.bool_)
-    for a, b in x.shipments:
-        mate[a], mate[b], second[b] = b, a, True
-    counts = [slots_of(v, n) for v in vehicles]
-    kind = np.repeat(np.arange(len(vehicles)), counts).astype(np.int32)
-    slots = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-    kept, stays = np.zeros(len(kind), np.int32), np.zeros(n, np.bool_)
-    for k, v in enumerate(vehicles):
-        if v.kept:
-            kept[slots[k]] = len(v.kept)
-            stays[list(v.kept)] = True
-    service = reals([s.service for s in stops])
-    shift_to = reals([v.shift[1] for v in vehicles])
-    breaks = max([0, *(len(v.breaks) for v in vehicles)])
-    break_width = max([1, *(len(b.windows) for v in vehicles for b in v.breaks)])
-    break_opens, break_closes = (np.full((len(vehicles), breaks, break_width), np.inf) for _ in range(2))
-    break_windows, break_service = np.zeros((len(vehicles), breaks), np.int32), np.zeros((len(vehicles), breaks))
-    for k, v in enumerate(vehicles):
-        for j, rest in enumerate(v.breaks):
-            own = sorted(rest.windows)
-            break_windows[k, j], break_service[k, j] = len(own), rest.service
-            break_opens[k, j, : len(own)], break_closes[k, j, : len(own)] = zip(*own, strict=True)
-    reloads = padded([[node[p] for p in v.reloads] for v in vehicles], -1).astype(np.int32)
-    loaded = any(np.any(s.pickup) for s in stops) or bool(x.shipments)
-    walked = (
-        any(map(walks, vehicles))
-        or any(len(own) > 1 for own in windows)
-        or any(s.setup > 0 or s.release > 0 or s.late_cost is not None for s in stops)
-        or bool(np.isfinite([x.most_stops_apart, x.most_time_apart]).any())
-        or bool(kept.any())
-        or (bool(x.shipments) and any(v.max_duration < np.inf for v in vehicles))
-    )
-    extra = wholes([v.trips - 1 if v.reloads else 0 for v in vehicles])[kind]
-    fixed = reals([v.fixed_cost for v in vehicles])
-    typical = float(cost[:, :n, :n].mean()) if n else 0.0
-    # Dearer than any way to serve a stop: leaving out one that must be visited, one more vehicle where these count.
-    dear = 4.0 * float(cost.max(initial=0.0)) + float(fixed.max(initial=0.0)) + typical
+    legs = legs_of(x, places)
+    dims = max([1, *(len(one) for s in stops for one in (s.delivery, s.pickup)), *(len(v.capacity) for v in vehicles)])
+    typical, fixed = float(legs.cost[:, :n, :n].mean()), max(v.fixed_cost for v in vehicles)
+    # Dearer than any way to serve a stop: one more vehicle where these count; leaving out one that must be visited.
+    dear = 4.0 * float(legs.cost.max()) + fixed + typical
     dear += max(v.time_cost + v.overtime_cost for v in vehicles) * _span(x)
     much = 10.0 * dear
-    if x.objective == "vehicles":
-        fixed = fixed + dear
-    unserved = reals([much * (1 + s.priority) if s.penalty is None else s.penalty for s in stops])
-    for a, b in x.shipments:
-        if stays[a]:
-            unserved[b] += 100.0 * much  # it is aboard already
-    both = cost[0, :n, :n] + cost[0, :n, :n].T
+    stop, window = stops_of(x, much), windows_of([s.windows for s in stops])
+
+    vehicle = np.zeros(len(vehicles), VEHICLE)
+    slot_kinds: list[int] = []
+    for k, v in enumerate(vehicles):
+        one, first = vehicle[k], len(slot_kinds)
+        slot_kinds += [k] * slots_of(v, n)
+        one["start"], one["end"], one["profile"], one["price"] = (
+            node[v.start],
+            node[v.end],
+            legs.profile[k],
+            legs.price[k],
+        )
+        one["slot_from"], one["slot_to"] = first, len(slot_kinds)
+        one["max_stops"] = n if v.max_stops is None else v.max_stops
+        one["trips"] = v.trips if v.reloads else 1
+        one["fixed"] = v.fixed_cost + (dear if x.objective == "vehicles" else 0.0)
+        one["shift_from"], one["shift_to"] = v.shift[0] if v.shift[0] > -np.inf else 0.0, v.shift[1]
+        same = ("time_cost", "overtime", "overtime_cost", "max_duration", "max_distance", "max_driving", "reload_time")
+        for name in same:
+            one[name] = getattr(v, name)
+    slot = np.zeros(len(slot_kinds), SLOT)
+    slot["kind"] = slot_kinds
+    slot["reload_to"] = np.cumsum(vehicle["trips"][slot_kinds] - 1)
+    slot["reload_from"] = slot["reload_to"] - (vehicle["trips"][slot_kinds] - 1)
+    for k, v in enumerate(vehicles):
+        if v.kept:
+            slot["kept"][vehicle["slot_from"][k]] = len(v.kept)
+
+    breaks = max(len(v.breaks) for v in vehicles)
+    rest = np.zeros((len(vehicles), breaks), REST)
+    rests: list[list[tuple[Window, ...]]] = [
+        [b.windows for b in v.breaks] + [()] * (breaks - len(v.breaks)) for v in vehicles
+    ]
+    for k, v in enumerate(vehicles):
+        for j, one_break in enumerate(v.breaks):
+            rest[k, j] = (one_break.service, len(one_break.windows))
+    rest_window = windows_of([own for row in rests for own in row])
+
+    walked = (
+        any(map(walks, vehicles))
+        or window.shape[1] > 1
+        or any(s.setup > 0 or s.release > 0 or s.late_cost is not None for s in stops)
+        or bool(np.isfinite([x.most_stops_apart, x.most_time_apart]).any())
+        or bool(stop["stays"].any())
+        or (bool(x.shipments) and any(v.max_duration < np.inf for v in vehicles))
+    )
     few = max(0, n - 1)
+    amounts = [padded([getattr(s, name) for s in stops], 0.0, dims) for name in ("delivery", "pickup")]
     return Data(
-        cost=cost, time=time, length=length, place=np.append(places, -1).astype(np.int32),
-        delivery=delivery, pickup=pickup, opens=opens, closes=closes,
-        windows=wholes([len(own) for own in windows]), service=service,
-        setup=reals([s.setup for s in stops]), release=reals([s.release for s in stops]),
-        late_cost=reals([-1.0 if s.late_cost is None else s.late_cost for s in stops]),
-        unserved=unserved, mate=mate, second=second,
-        near=nearest(both, min(NEAR, few)),
-        beside=nearest(_between(cost[0], time[0], opens, closes, service), min(BESIDE, few)),
-        allowed=np.array([[x.serves(v, s) for s in stops] for v in vehicles], dtype=np.bool_).reshape(len(vehicles), n),
-        start=wholes([nowhere if v.start is None else node[v.start] for v in vehicles]),
-        end=wholes([nowhere if v.end is None else node[v.end] for v in vehicles]),
-        profile=np.array(profile, dtype=np.int32),
-        price=wholes([prices.index(one) for one in priced]),
-        capacity=capacity, fixed=fixed,
-        time_cost=reals([v.time_cost for v in vehicles]),
-        shift_from=reals([v.shift[0] if v.shift[0] > -np.inf else 0.0 for v in vehicles]), shift_to=shift_to,
-        overtime=reals([v.overtime for v in vehicles]),
-        overtime_cost=reals([v.overtime_cost for v in vehicles]),
-        max_duration=reals([v.max_duration for v in vehicles]),
-        max_distance=reals([v.max_distance for v in vehicles]),
-        max_driving=reals([v.max_driving for v in vehicles]),
-        max_stops=wholes([n if v.max_stops is None else v.max_stops for v in vehicles]),
-        trips=wholes([v.trips if v.reloads else 1 for v in vehicles]), reloads=reloads,
-        reload_time=reals([v.reload_time for v in vehicles]),
-        break_opens=break_opens, break_closes=break_closes, break_windows=break_windows, break_service=break_service,
-        kind=kind, slots=slots, kept=kept, stays=stays, reload_from=np.append(0, np.cumsum(extra)).astype(np.int32),
-        simple=dims == 1 and not loaded and not any(v.trips > 1 for v in vehicles),
+        cost=legs.cost, time=legs.time, length=legs.length, place=np.append(places, -1).astype(np.int32),
+        stop=stop, window=window, amount=np.ascontiguousarray(np.stack(amounts, axis=-1)),
+        near=nearest(legs.cost[0, :n, :n] + legs.cost[0, :n, :n].T, min(NEAR, few)),
+        beside=nearest(_between(legs.cost[0], legs.time[0], window, stop["service"]), min(BESIDE, few)),
+        vehicle=vehicle, capacity=padded([v.capacity for v in vehicles], np.inf, dims),
+        allowed=np.array([[x.serves(v, s) for s in stops] for v in vehicles], dtype=np.bool_),
+        reloads=padded([[node[p] for p in v.reloads] for v in vehicles], -1).astype(np.int32),
+        rest=rest, rest_window=rest_window.reshape(*rest.shape, *rest_window.shape[1:]), slot=slot,
+        simple=dims == 1 and not amounts[TAKES].any() and not x.shipments and not bool(slot["reload_to"].any()),
         lasting=any(v.max_duration < np.inf for v in vehicles), walked=walked, last=x.backhauls == "last",
-        reloading=bool(extra.any()), apart=bool(np.isfinite([x.most_stops_apart, x.most_time_apart]).any()),
+        reloading=bool(slot["reload_to"].any()), apart=bool(np.isfinite([x.most_stops_apart, x.most_time_apart]).any()),
         stops_apart=float(x.most_stops_apart), time_apart=float(x.most_time_apart), much=much,
         epsilon=1e-9 * max(typical, 1e-30),
     )  # fmt: skip
@@ -236,14 +239,15 @@ def _span(x: Round) -> float:
     return max((end for end in ends if np.isfinite(end)), default=0.0)
 
 
-def _between(cost: Floats, time: Floats, opens: Floats, closes: Floats, service: Floats) -> Floats:
+def _between(cost: Floats, time: Floats, window: Floats, service: Floats) -> Floats:
     """[n, n]: how far apart two stops are, in cost and time, in the better of the two orders."""
     n = len(service)
     scale = cost[:n, :n].sum() / max(time[:n, :n].sum(), 1e-30)  # what a second of driving costs
-    first, last = opens[:, 0], np.where(np.isfinite(closes), closes, -np.inf).max(axis=1)
+    first, closes = window[:, 0, 0], window[..., 1]
+    last = np.where(np.isfinite(closes), closes, -np.inf).max(axis=1)
     last = np.where(np.isfinite(last), last, 1e18)
-    reached = first[:, None] + service[:, None] + time[:n, :n]
-    latest = np.minimum(last, 1e18)[:, None] + service[:, None] + time[:n, :n]
-    waiting, late = np.maximum(first[None] - latest, 0.0), np.maximum(reached - last[None], 0.0)
+    leaves = service[:, None] + time[:n, :n]
+    waiting = np.maximum(first[None] - last[:, None] - leaves, 0.0)
+    late = np.maximum(first[:, None] + leaves - last[None], 0.0)
     one_way = cost[:n, :n] + scale * (WAITING * waiting + LATE * late)
     return np.minimum(one_way, one_way.T)

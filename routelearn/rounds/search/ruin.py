@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from routelearn.rounds.search.arrays import Flags
+from routelearn.rounds.search.arrays import BRINGS, TAKES, Data
 from routelearn.rounds.search.routes import SLACK, amounts_of, begins, clear, fits, link, refresh, unlink
 from routelearn.rounds.search.walking import walk
 from routelearn.search.compiling import inlined, kernel
@@ -26,68 +27,80 @@ CHOSEN = 0.1  # and how often the cheapest kind is looked for
 COST, BEST = 0, 1
 
 
+REMOVED_STOP = np.dtype([("stop", "i4"), ("key", "f8")], align=True)
+CHANGED_ROUTE = np.dtype(
+    [("route", "i4"), ("saved_to", "i4"), ("is_changed", "?"), ("cost", "f8"), ("lasts", "f8")], align=True
+)
+PLACE = np.dtype([("cost", "f8"), ("before", "i4"), ("reload", "i4")], align=True)
+
+
 class Desk(NamedTuple):
     """What a step works with."""
 
-    removed: Ints  # [n]
-    keys: Floats  # [n]
-    changed: Ints  # [R]
-    is_changed: Flags  # [R]
-    saved: Ints  # [I + R]: the changed routes as they were
-    saved_from: Ints  # [R + 1], by place in `changed`
-    saved_cost: Floats  # [R, 2]: cost and duration
-    places: Ints  # [I]: where a stop may go
-    top_cost: Floats  # [TOP]: the cheapest of them
-    top_place: Ints
-    top_reload: Ints
+    removed: NDArray[np.void]  # [2 n] REMOVED_STOP
+    changed: NDArray[np.void]  # [R] CHANGED_ROUTE: the changed routes as they were, in order; is_changed: by slot
+    saved: Ints  # [I + R]: their stops
+    places: Ints  # [2 I]: where a stop may go
+    top: NDArray[np.void]  # [TOP] PLACE: the cheapest of them
     seq: Ints  # [I]: one route, for a walk
     pending: Ints  # [B]: breaks, for a walk
     best: Ints  # [I + 2 R]: the best plan: each route as its slot, its stops and reloads (-2 - node), and -1
     real: Floats  # [2]
 
 
+def new_desk(d: Data) -> Desk:
+    slots = len(d.slot)
+    ids = len(d.stop) + 2 * slots + int(d.slot["reload_to"].max(initial=0))
+    whole = np.int32
+    return Desk(
+        np.zeros(2 * len(d.stop) + 1, REMOVED_STOP), np.zeros(slots, CHANGED_ROUTE), np.zeros(ids + slots, whole),
+        np.zeros(2 * ids, whole), np.zeros(TOP, PLACE), np.zeros(ids + 1, whole), np.zeros(d.rest.shape[1], whole),
+        np.full(ids + 2 * slots + 1, -1, whole), np.full(2, np.inf),
+    )  # fmt: skip
+
+
 @inlined
 def note(d, x, desk, r, changed):
     """Remember route r as it is before its first change; how many routes are changed."""
-    if desk.is_changed[r]:
+    if desk.changed[r].is_changed:
         return changed
-    desk.is_changed[r] = True
-    desk.changed[changed] = r
-    desk.saved_cost[changed, 0], desk.saved_cost[changed, 1] = x.cost[r], x.lasts[r]
-    n, slots = d.service.shape[0], d.kind.shape[0]
-    at = desk.saved_from[changed]
-    i = x.succ[n + r]
+    desk.changed[r].is_changed = True
+    desk.changed[changed].route = r
+    desk.changed[changed].cost, desk.changed[changed].lasts = x.route[r].cost, x.route[r].lasts
+    n, slots = d.stop.shape[0], d.slot.shape[0]
+    at = desk.changed[changed - 1].saved_to if changed > 0 else 0
+    i = x.at[n + r].succ
     while i != n + slots + r:
         desk.saved[at] = i
         at += 1
-        i = x.succ[i]
-    desk.saved_from[changed + 1] = at
+        i = x.at[i].succ
+    desk.changed[changed].saved_to = at
     return changed + 1
 
 
 @kernel
 def restore(d, x, desk, changed):
     """All changed routes as they were."""
-    n = d.service.shape[0]
+    n = d.stop.shape[0]
     for j in range(changed):
-        empty(d, x, desk.changed[j])
+        empty(d, x, desk.changed[j].route)
     for j in range(changed):
-        r = desk.changed[j]
+        r = desk.changed[j].route
         p = n + r
-        for at in range(desk.saved_from[j], desk.saved_from[j + 1]):
+        for at in range(desk.changed[j - 1].saved_to if j > 0 else 0, desk.changed[j].saved_to):
             link(d, x, desk.saved[at], p)
             p = desk.saved[at]
         refresh(d, x, r)
-        x.cost[r], x.lasts[r] = desk.saved_cost[j, 0], desk.saved_cost[j, 1]
+        x.route[r].cost, x.route[r].lasts = desk.changed[j].cost, desk.changed[j].lasts
 
 
 @kernel
 def empty(d, x, r):
     """Nobody is visited by route r."""
-    n, slots = d.service.shape[0], d.kind.shape[0]
-    i = x.succ[n + r]
+    n, slots = d.stop.shape[0], d.slot.shape[0]
+    i = x.at[n + r].succ
     while i != n + slots + r:
-        s = x.succ[i]
+        s = x.at[i].succ
         unlink(d, x, i)
         i = s
 
@@ -95,13 +108,13 @@ def empty(d, x, r):
 @kernel
 def price(d, x, desk, r):
     """What route r costs, its labels being up to date; infinity: it breaks a rule."""
-    if x.visits[r] == 0:
+    if x.route[r].visits == 0:
         return 0.0
     if not d.walked:
-        return x.cost[r]
+        return x.route[r].cost
     count = written(d, x, desk, r, -1, -1, 0)
-    cost, lasts = walk(d, d.kind[r], desk.seq, count, d.kept[r], desk.pending)
-    x.lasts[r] = lasts
+    cost, lasts = walk(d, d.slot[r].kind, desk.seq, count, d.slot[r].kept, desk.pending)
+    x.route[r].lasts = lasts
     return cost
 
 
@@ -114,12 +127,12 @@ def reloads_at(d, k, reload):
 @kernel
 def written(d, x, desk, r, i, p, reload):
     """Route r on the desk, with stop i behind p (-1: as it is) and a reload beside it (see `reloads_at`); how long."""
-    n, slots = d.service.shape[0], d.kind.shape[0]
-    k = d.kind[r]
+    n, slots = d.stop.shape[0], d.slot.shape[0]
+    k = d.slot[r].kind
     at, end, count = n + r, n + slots + r, 0
     while at != end:
         if at != n + r:
-            desk.seq[count] = at if at < n else -1 - x.node[at]
+            desk.seq[count] = at if at < n else -1 - x.at[at].node
             count += 1
         if at == p:
             if reload > 0:
@@ -130,20 +143,20 @@ def written(d, x, desk, r, i, p, reload):
             if reload < 0:
                 desk.seq[count] = -1 - reloads_at(d, k, reload)
                 count += 1
-        at = x.succ[at]
+        at = x.at[at].succ
     return count
 
 
 @kernel
 def take_out(d, x, desk, i, removed, changed):
     """Stop i leaves its route, with its other half."""
-    changed = note(d, x, desk, x.slot[i], changed)
+    changed = note(d, x, desk, x.at[i].slot, changed)
     unlink(d, x, i)
-    desk.removed[removed] = i
+    desk.removed[removed].stop = i
     removed += 1
-    j = d.mate[i]
-    if j >= 0 and x.slot[j] >= 0 and not d.stays[j]:
-        changed = note(d, x, desk, x.slot[j], changed)
+    j = d.stop[i].mate
+    if j >= 0 and x.at[j].slot >= 0 and not d.stop[j].stays:
+        changed = note(d, x, desk, x.at[j].slot, changed)
         unlink(d, x, j)
     return removed, changed
 
@@ -151,10 +164,10 @@ def take_out(d, x, desk, i, removed, changed):
 @kernel
 def tidy(d, x, r):
     """Take out the reloads of route r with no trip before or behind them."""
-    n, slots = d.service.shape[0], d.kind.shape[0]
-    i = x.succ[n + r]
+    n, slots = d.stop.shape[0], d.slot.shape[0]
+    i = x.at[n + r].succ
     while i != n + slots + r:
-        s, p = x.succ[i], x.pred[i]
+        s, p = x.at[i].succ, x.at[i].pred
         if i >= n and (p >= n or s == n + slots + r):
             unlink(d, x, i)
         i = s
@@ -163,7 +176,7 @@ def tidy(d, x, r):
 @kernel
 def ruin(d, x, desk, state):
     """Remove strings around a random stop; how many are out, and how many routes changed."""
-    n = d.service.shape[0]
+    n = d.stop.shape[0]
     served = n - x.size[1]
     removed, changed, ruined = 0, 0, 0
     if served == 0:
@@ -173,10 +186,10 @@ def ruin(d, x, desk, state):
     seed = below(state, n)
     for j in range(-1, d.near.shape[1]):
         c = seed if j < 0 else d.near[seed, j]
-        r = x.slot[c]
-        if r < 0 or d.stays[c] or desk.is_changed[r]:
+        r = x.at[c].slot
+        if r < 0 or d.stop[c].stays or desk.changed[r].is_changed:
             continue
-        size = x.visits[r] - d.kept[r]
+        size = x.route[r].visits - d.slot[r].kept
         length = min(np.int64(1.0 + draw(state) * min(longest, np.float64(size))), size)
         skip = 0
         if 1 < length < size and draw(state) < SPLIT_STRING:
@@ -186,23 +199,23 @@ def ruin(d, x, desk, state):
         span = length + skip
         back = below(state, span)
         start, ahead, after, at = c, 0, 0, c
-        while ahead < back and x.pred[start] < n and not d.stays[x.pred[start]]:
-            start = x.pred[start]
+        while ahead < back and x.at[start].pred < n and not d.stop[x.at[start].pred].stays:
+            start = x.at[start].pred
             ahead += 1
-        while after < span - 1 - ahead and x.succ[at] < n:
-            at = x.succ[at]
+        while after < span - 1 - ahead and x.at[at].succ < n:
+            at = x.at[at].succ
             after += 1
-        while ahead + after < span - 1 and x.pred[start] < n and not d.stays[x.pred[start]]:
-            start = x.pred[start]
+        while ahead + after < span - 1 and x.at[start].pred < n and not d.stop[x.at[start].pred].stays:
+            start = x.at[start].pred
             ahead += 1
         keep_from = 1 + below(state, length - 1) if skip > 0 else span
         at = start
         for i in range(span):
-            onward = x.succ[at]
-            if (i < keep_from or i >= keep_from + skip) and x.slot[at] >= 0:
+            onward = x.at[at].succ
+            if (i < keep_from or i >= keep_from + skip) and x.at[at].slot >= 0:
                 removed, changed = take_out(d, x, desk, at, removed, changed)
-            while onward < n and x.slot[onward] < 0:  # the other half of a shipment that just left
-                onward = x.succ[onward]
+            while onward < n and x.at[onward].slot < 0:  # the other half of a shipment that just left
+                onward = x.at[onward].succ
             at = onward
             if at >= n:
                 break
@@ -210,8 +223,8 @@ def ruin(d, x, desk, state):
         if ruined >= strings:
             break
     for j in range(changed):
-        tidy(d, x, desk.changed[j])
-        refresh(d, x, desk.changed[j])
+        tidy(d, x, desk.changed[j].route)
+        refresh(d, x, desk.changed[j].route)
     return removed, changed
 
 
@@ -226,8 +239,8 @@ def drive_by(d, x, desk, r, k):
 @inlined
 def unused(d, x, k):
     """A vehicle of kind k that does not drive; -1: none."""
-    for r in range(d.slots[k], d.slots[k + 1]):
-        if x.visits[r] == 0 and d.kept[r] == 0:
+    for r in range(d.vehicle[k].slot_from, d.vehicle[k].slot_to):
+        if x.route[r].visits == 0 and d.slot[r].kept == 0:
             return r
     return -1
 
@@ -235,21 +248,21 @@ def unused(d, x, k):
 @kernel
 def hand_over(d, x, desk, r, other, changed):
     """The stops of route r go to a vehicle that does not drive; how many routes changed."""
-    n, slots = d.service.shape[0], d.kind.shape[0]
+    n, slots = d.stop.shape[0], d.slot.shape[0]
     changed = note(d, x, desk, r, changed)
     changed = note(d, x, desk, other, changed)
-    p, i = n + other, x.succ[n + r]
+    p, i = n + other, x.at[n + r].succ
     while i != n + slots + r:
-        s = x.succ[i]
+        s = x.at[i].succ
         unlink(d, x, i)
         if i >= n:
-            node, i = x.node[i], free_reload(d, x, other)
-            x.node[i] = node
+            node, i = x.at[i].node, free_reload(d, x, other)
+            x.at[i].node = node
         link(d, x, i, p)
         p, i = i, s
     refresh(d, x, r)
     refresh(d, x, other)
-    x.cost[r], x.cost[other] = 0.0, price(d, x, desk, other)
+    x.route[r].cost, x.route[other].cost = 0.0, price(d, x, desk, other)
     return changed
 
 
@@ -258,9 +271,9 @@ def retype(d, x, desk, changed, state):
     """Give one of the changed routes to another kind of vehicle, if that may drive it; how many routes changed."""
     if changed == 0:
         return changed
-    r = desk.changed[below(state, changed)]
-    k = below(state, d.start.shape[0])
-    if x.visits[r] == 0 or k == d.kind[r] or d.kept[r] > 0:
+    r = desk.changed[below(state, changed)].route
+    k = below(state, d.vehicle.shape[0])
+    if x.route[r].visits == 0 or k == d.slot[r].kind or d.slot[r].kept > 0:
         return changed
     other = unused(d, x, k)
     if other < 0 or drive_by(d, x, desk, r, k) == np.inf:
@@ -272,12 +285,12 @@ def retype(d, x, desk, changed, state):
 def choose_kinds(d, x, desk, changed):
     """Every changed route goes to the kind of vehicle that drives it for least; how many routes changed."""
     for j in range(changed):
-        r = desk.changed[j]
-        if x.visits[r] == 0 or d.kept[r] > 0:
+        r = desk.changed[j].route
+        if x.route[r].visits == 0 or d.slot[r].kept > 0:
             continue
-        best, chosen = x.cost[r] - d.epsilon, -1
-        for k in range(d.start.shape[0]):
-            if k != d.kind[r]:
+        best, chosen = x.route[r].cost - d.epsilon, -1
+        for k in range(d.vehicle.shape[0]):
+            if k != d.slot[r].kind:
                 other = unused(d, x, k)
                 if other >= 0:
                     cost = drive_by(d, x, desk, r, k)
@@ -292,44 +305,44 @@ def choose_kinds(d, x, desk, changed):
 def order(d, desk, removed, state):
     """Sort those out: at random, most to carry, farthest or nearest first, narrowest or earliest or latest window."""
     dice = draw(state) * 18.0
-    a, b = d.start[0], d.price[0]
+    a, b = d.vehicle[0].start, d.vehicle[0].price
     for j in range(removed):
-        i = desk.removed[j]
+        i = desk.removed[j].stop
         if dice < 4.0:
-            desk.keys[j] = draw(state)
+            desk.removed[j].key = draw(state)
         elif dice < 8.0:
-            desk.keys[j] = -(d.delivery[i, 0] + d.pickup[i, 0])
+            desk.removed[j].key = -(d.amount[i, 0, BRINGS] + d.amount[i, 0, TAKES])
         elif dice < 10.0:
-            desk.keys[j] = -d.cost[b, a, i]
+            desk.removed[j].key = -d.cost[b, a, i]
         elif dice < 11.0:
-            desk.keys[j] = d.cost[b, a, i]
+            desk.removed[j].key = d.cost[b, a, i]
         elif dice < 13.0:
-            desk.keys[j] = d.closes[i, 0] - d.opens[i, 0]
+            desk.removed[j].key = d.window[i, 0, 1] - d.window[i, 0, 0]
         elif dice < 15.0:
-            desk.keys[j] = d.opens[i, 0]
+            desk.removed[j].key = d.window[i, 0, 0]
         else:
-            desk.keys[j] = -d.closes[i, 0]
+            desk.removed[j].key = -d.window[i, 0, 1]
     for j in range(1, removed):
-        key, c = desk.keys[j], desk.removed[j]
+        key, c = desk.removed[j].key, desk.removed[j].stop
         at = j - 1
-        while at >= 0 and desk.keys[at] > key:
-            desk.keys[at + 1] = desk.keys[at]
-            desk.removed[at + 1] = desk.removed[at]
+        while at >= 0 and desk.removed[at].key > key:
+            desk.removed[at + 1].key = desk.removed[at].key
+            desk.removed[at + 1].stop = desk.removed[at].stop
             at -= 1
-        desk.keys[at + 1] = key
-        desk.removed[at + 1] = c
+        desk.removed[at + 1].key = key
+        desk.removed[at + 1].stop = c
 
 
 @kernel
 def behind_kept(d, x, r, p):
     """Whether p comes at the end of the stops that route r begins with, or later."""
-    n = d.service.shape[0]
+    n = d.stop.shape[0]
     i, seen = n + r, 0
     while i != p:
-        i = x.succ[i]
+        i = x.at[i].succ
         if i < n:
             seen += 1
-    return seen >= d.kept[r]
+    return seen >= d.slot[r].kept
 
 
 @inlined
@@ -338,17 +351,17 @@ def place_cost(d, x, r, p, i, best):
 
     Where routes are walked it is an estimate: time that is not driven may come to it, or waiting may take it in.
     """
-    s = x.succ[p]
-    if d.kept[r] > 0 and not behind_kept(d, x, r, p):
+    s = x.at[p].succ
+    if d.slot[r].kept > 0 and not behind_kept(d, x, r, p):
         return np.inf
-    k = d.kind[r]
-    c = d.price[k]
-    a, b = x.node[p], x.node[s]
+    k = d.slot[r].kind
+    c = d.vehicle[k].price
+    a, b = x.at[p].node, x.at[s].node
     delta = d.cost[c, a, i] + d.cost[c, i, b]
-    delta += d.fixed[k] if x.visits[r] == 0 else -d.cost[c, a, b]
-    if d.time_cost[k] > 0:
-        m = d.profile[k]
-        delta += d.time_cost[k] * (d.time[m, a, i] + d.time[m, i, b] - d.time[m, a, b] + d.service[i])
+    delta += d.vehicle[k].fixed if x.route[r].visits == 0 else -d.cost[c, a, b]
+    if d.vehicle[k].time_cost > 0:
+        m = d.vehicle[k].profile
+        delta += d.vehicle[k].time_cost * (d.time[m, a, i] + d.time[m, i, b] - d.time[m, a, b] + d.stop[i].service)
     if delta >= best or not fits(d, x, k, p, i, s):
         return np.inf
     return delta
@@ -357,25 +370,25 @@ def place_cost(d, x, r, p, i, best):
 @inlined
 def reload_cost(d, x, r, p, i, reload, best):
     """As `place_cost`, with a reload before i or behind it."""
-    n, s, k = d.service.shape[0], x.succ[p], d.kind[r]
-    m, c, at = d.profile[k], d.price[k], reloads_at(d, k, reload)
+    n, s, k = d.stop.shape[0], x.at[p].succ, d.slot[r].kind
+    m, c, at = d.vehicle[k].profile, d.vehicle[k].price, reloads_at(d, k, reload)
     if (p >= n and reload > 0) or (s >= n and reload < 0) or at < 0:  # none, or one for an empty trip
         return np.inf
-    if d.kept[r] > 0 and not behind_kept(d, x, r, p):
+    if d.slot[r].kept > 0 and not behind_kept(d, x, r, p):
         return np.inf
-    a, b = x.node[p], x.node[s]
+    a, b = x.at[p].node, x.at[s].node
     first, second = (at, i) if reload > 0 else (i, at)
     driven = d.time[m, a, first] + d.time[m, first, second] + d.time[m, second, b]
     delta = d.cost[c, a, first] + d.cost[c, first, second] + d.cost[c, second, b] - d.cost[c, a, b]
-    delta += d.time_cost[k] * (driven - d.time[m, a, b] + d.service[i] + d.reload_time[k])
+    delta += d.vehicle[k].time_cost * (driven - d.time[m, a, b] + d.stop[i].service + d.vehicle[k].reload_time)
     if delta >= best:
         return np.inf
-    arrival = x.ready[p] + d.time[m, a, first]
+    arrival = x.at[p].ready + d.time[m, a, first]
     if reload > 0:
-        arrival += d.reload_time[k] + d.time[m, at, i]
+        arrival += d.vehicle[k].reload_time + d.time[m, at, i]
     start = begins(d, i, arrival)
-    on = d.time[m, i, b] if reload > 0 else d.time[m, i, at] + d.reload_time[k] + d.time[m, at, b]
-    if start == np.inf or start + d.service[i] + on > x.latest[s] + SLACK:
+    on = d.time[m, i, b] if reload > 0 else d.time[m, i, at] + d.vehicle[k].reload_time + d.time[m, at, b]
+    if start == np.inf or start + d.stop[i].service + on > x.at[s].latest + SLACK:
         return np.inf
     for q in range(d.capacity.shape[1]):
         bring, leave, most = amounts_of(d, i, q)
@@ -391,10 +404,10 @@ def reload_cost(d, x, r, p, i, reload, best):
 @inlined
 def takes(d, x, r, i):
     """Whether route r has room for stop i at all."""
-    k = d.kind[r]
-    if not d.allowed[k, i] or x.visits[r] >= d.max_stops[k]:
+    k = d.slot[r].kind
+    if not d.allowed[k, i] or x.route[r].visits >= d.vehicle[k].max_stops:
         return False
-    return not d.simple or x.load[r] + d.delivery[i, 0] <= d.capacity[k, 0] + SLACK
+    return not d.simple or x.route[r].load + d.amount[i, 0, BRINGS] <= d.capacity[k, 0] + SLACK
 
 
 @inlined
@@ -404,14 +417,14 @@ def list_places(d, x, desk, i):
     Those beside its neighbours, or all where there is none or the round is small; and one vehicle of each kind that
     does not drive yet.
     """
-    n, slots = d.service.shape[0], d.kind.shape[0]
+    n, slots = d.stop.shape[0], d.slot.shape[0]
     count = 0
     if n > WHOLE:
         for j in range(d.beside.shape[1]):
             v = d.beside[i, j]
-            r = x.slot[v]
+            r = x.at[v].slot
             if r >= 0 and takes(d, x, r, i):
-                p = x.pred[v]
+                p = x.at[v].pred
                 if count == 0 or desk.places[count - 1] != p:
                     desk.places[count] = p
                     count += 1
@@ -419,17 +432,17 @@ def list_places(d, x, desk, i):
                 count += 1
     if count == 0:
         for u in range(x.size[0]):
-            r = x.used[u]
+            r = x.route[u].used
             if takes(d, x, r, i):
                 p = n + r
                 while p != n + slots + r:
                     desk.places[count] = p
                     count += 1
-                    p = x.succ[p]
-    for k in range(d.start.shape[0]):
+                    p = x.at[p].succ
+    for k in range(d.vehicle.shape[0]):
         if d.allowed[k, i]:
-            for r in range(d.slots[k], d.slots[k + 1]):
-                if x.visits[r] == 0:
+            for r in range(d.vehicle[k].slot_from, d.vehicle[k].slot_to):
+                if x.route[r].visits == 0:
                     if takes(d, x, r, i):
                         desk.places[count] = n + r
                         count += 1
@@ -441,14 +454,14 @@ def list_places(d, x, desk, i):
 def consider(desk, kept, cost, p, reload):
     """Keep the place among the TOP cheapest; how many are kept."""
     at = kept if kept < TOP else TOP - 1
-    while at > 0 and desk.top_cost[at - 1] > cost:
-        desk.top_cost[at] = desk.top_cost[at - 1]
-        desk.top_place[at] = desk.top_place[at - 1]
-        desk.top_reload[at] = desk.top_reload[at - 1]
+    while at > 0 and desk.top[at - 1].cost > cost:
+        desk.top[at].cost = desk.top[at - 1].cost
+        desk.top[at].before = desk.top[at - 1].before
+        desk.top[at].reload = desk.top[at - 1].reload
         at -= 1
-    desk.top_cost[at] = cost
-    desk.top_place[at] = p
-    desk.top_reload[at] = reload
+    desk.top[at].cost = cost
+    desk.top[at].before = p
+    desk.top[at].reload = reload
     return min(kept + 1, TOP)
 
 
@@ -458,23 +471,23 @@ def best_place(d, x, desk, i, blink, state):
 
     Where routes are walked, the best of the few places that are cheapest by estimate.
     """
-    n, slots = d.service.shape[0], d.kind.shape[0]
+    n, slots = d.stop.shape[0], d.slot.shape[0]
     best, before, kept = np.inf, -1, 0
     for j in range(list_places(d, x, desk, i)):
         p = desk.places[j]
-        cost = place_cost(d, x, x.slot[p], p, i, best)
+        cost = place_cost(d, x, x.at[p].slot, p, i, best)
         if cost < best and not (blink and draw(state) < BLINK):
             if d.walked:
                 kept = consider(desk, kept, cost, p, 0)
-                best = desk.top_cost[TOP - 1] if kept == TOP else np.inf
+                best = desk.top[TOP - 1].cost if kept == TOP else np.inf
             else:
                 best, before = cost, p
     if not d.walked:
         return best, before, 0
     if d.reloading:
         for u in range(x.size[0]):
-            r = x.used[u]
-            if d.trips[d.kind[r]] > 1 and takes(d, x, r, i) and free_reload(d, x, r) >= 0:
+            r = x.route[u].used
+            if d.vehicle[d.slot[r].kind].trips > 1 and takes(d, x, r, i) and free_reload(d, x, r) >= 0:
                 p = n + r
                 while p != n + slots + r:
                     for way in range(-d.reloads.shape[1], d.reloads.shape[1] + 1):
@@ -482,27 +495,27 @@ def best_place(d, x, desk, i, blink, state):
                             cost = reload_cost(d, x, r, p, i, way, best)
                             if cost < best and not (blink and draw(state) < BLINK):
                                 kept = consider(desk, kept, cost, p, way)
-                                best = desk.top_cost[TOP - 1] if kept == TOP else np.inf
-                    p = x.succ[p]
+                                best = desk.top[TOP - 1].cost if kept == TOP else np.inf
+                    p = x.at[p].succ
     best, reload = np.inf, 0
     for j in range(kept):
-        p = desk.top_place[j]
-        r = x.slot[p]
-        if best < np.inf and desk.top_cost[j] >= best and d.time_cost[d.kind[r]] == 0:
+        p = desk.top[j].before
+        r = x.at[p].slot
+        if best < np.inf and desk.top[j].cost >= best and d.vehicle[d.slot[r].kind].time_cost == 0:
             break
-        count = written(d, x, desk, r, i, p, desk.top_reload[j])
-        cost, _ = walk(d, d.kind[r], desk.seq, count, d.kept[r], desk.pending)
-        if cost - x.cost[r] < best:
-            best, before, reload = cost - x.cost[r], p, desk.top_reload[j]
+        count = written(d, x, desk, r, i, p, desk.top[j].reload)
+        cost, _ = walk(d, d.slot[r].kind, desk.seq, count, d.slot[r].kept, desk.pending)
+        if cost - x.route[r].cost < best:
+            best, before, reload = cost - x.route[r].cost, p, desk.top[j].reload
     return best, before, reload
 
 
 @inlined
 def free_reload(d, x, r):
     """A reload that route r may still make; -1: none."""
-    n, slots = d.service.shape[0], d.kind.shape[0]
-    for i in range(n + 2 * slots + d.reload_from[r], n + 2 * slots + d.reload_from[r + 1]):
-        if x.slot[i] < 0:
+    n, slots = d.stop.shape[0], d.slot.shape[0]
+    for i in range(n + 2 * slots + d.slot[r].reload_from, n + 2 * slots + d.slot[r].reload_to):
+        if x.at[i].slot < 0:
             return i
     return -1
 
@@ -511,7 +524,7 @@ def free_reload(d, x, r):
 def put_reload(d, x, r, p, reload):
     """A reload goes behind p, for a stop that goes before or behind it; behind which id that stop goes."""
     j = free_reload(d, x, r)
-    x.node[j] = reloads_at(d, d.kind[r], reload)
+    x.at[j].node = reloads_at(d, d.slot[r].kind, reload)
     link(d, x, j, p)
     return j if reload > 0 else p
 
@@ -519,72 +532,74 @@ def put_reload(d, x, r, p, reload):
 @inlined
 def aboard(x, p, q):
     """The load with which a vehicle leaves p."""
-    return x.ahead[p, q, 1] + x.behind[x.succ[p], q, 0]
+    return x.ahead[p, q, 1] + x.behind[x.at[p].succ, q, 0]
 
 
 @kernel
 def best_pair(d, x, desk, i, j, blink, state):
     """Where pickup i and delivery j cost least: (cost, id before i, id before j, or i itself)."""
-    n, slots, dims = d.service.shape[0], d.kind.shape[0], d.capacity.shape[1]
+    n, slots, dims = d.stop.shape[0], d.slot.shape[0], d.capacity.shape[1]
     best, before_i, before_j = np.inf, -1, -1
-    kinds = d.start.shape[0]
+    kinds = d.vehicle.shape[0]
     for u in range(x.size[0] + kinds):
         if u < x.size[0]:
-            r = x.used[u]
+            r = x.route[u].used
         else:
             r = -1
-            for e in range(d.slots[u - x.size[0]], d.slots[u - x.size[0] + 1]):
-                if x.visits[e] == 0:
+            for e in range(d.vehicle[u - x.size[0]].slot_from, d.vehicle[u - x.size[0]].slot_to):
+                if x.route[e].visits == 0:
                     r = e
                     break
             if r < 0:
                 continue
-        k = d.kind[r]
-        if not d.allowed[k, i] or not d.allowed[k, j] or x.visits[r] + 2 > d.max_stops[k]:
+        k = d.slot[r].kind
+        if not d.allowed[k, i] or not d.allowed[k, j] or x.route[r].visits + 2 > d.vehicle[k].max_stops:
             continue
-        m, c = d.profile[k], d.price[k]
-        opening = d.fixed[k] if x.visits[r] == 0 else 0.0
+        m, c = d.vehicle[k].profile, d.vehicle[k].price
+        opening = d.vehicle[k].fixed if x.route[r].visits == 0 else 0.0
         end = n + slots + r
         p = n + r
         while p != end:
-            s = x.succ[p]
-            room = d.kept[r] == 0 or behind_kept(d, x, r, p)
+            s = x.at[p].succ
+            room = d.slot[r].kept == 0 or behind_kept(d, x, r, p)
             for q in range(dims):
-                room &= aboard(x, p, q) + d.pickup[i, q] <= d.capacity[k, q] + SLACK
-            a = x.node[p]
-            start = begins(d, i, x.ready[p] + d.time[m, a, i])
-            if start == np.inf and d.windows[i] == 1:
+                room &= aboard(x, p, q) + d.amount[i, q, TAKES] <= d.capacity[k, q] + SLACK
+            a = x.at[p].node
+            start = begins(d, i, x.at[p].ready + d.time[m, a, i])
+            if start == np.inf and d.stop[i].windows == 1:
                 break
             if room and start < np.inf:
-                t, at, nxt = start + d.service[i], i, s
-                base = opening + d.cost[c, a, i] - (d.cost[c, a, x.node[s]] if x.visits[r] > 0 else 0.0)
+                t, at, nxt = start + d.stop[i].service, i, s
+                base = opening + d.cost[c, a, i] - (d.cost[c, a, x.at[s].node] if x.route[r].visits > 0 else 0.0)
                 while True:
-                    v, w = x.node[at] if at != i else i, x.node[nxt]
+                    v, w = x.at[at].node if at != i else i, x.at[nxt].node
                     if at == i:
                         delta = base + d.cost[c, i, j] + d.cost[c, j, w]
                     else:
-                        delta = base + d.cost[c, i, x.node[s]] + d.cost[c, v, j] + d.cost[c, j, w] - d.cost[c, v, w]
+                        delta = base + d.cost[c, i, x.at[s].node] + d.cost[c, v, j] + d.cost[c, j, w] - d.cost[c, v, w]
                     if delta < best:
                         there = begins(d, j, t + d.time[m, v, j])
-                        on_time = there < np.inf and there + d.service[j] + d.time[m, j, w] <= x.latest[nxt] + SLACK
+                        on_time = (
+                            there < np.inf and there + d.stop[j].service + d.time[m, j, w] <= x.at[nxt].latest + SLACK
+                        )
                         if on_time and not (blink and draw(state) < BLINK):
                             if d.walked:
                                 count = pair_written(d, x, desk, r, i, p, j, at)
-                                cost, _ = walk(d, k, desk.seq, count, d.kept[r], desk.pending)
-                                delta = cost - x.cost[r]
+                                cost, _ = walk(d, k, desk.seq, count, d.slot[r].kept, desk.pending)
+                                delta = cost - x.route[r].cost
                             if delta < best:
                                 best, before_i, before_j = delta, p, at
                     if nxt >= n:
                         break
                     begun = begins(d, nxt, t + d.time[m, v, w])
-                    if begun == np.inf or begun > x.latest[nxt] + SLACK:
+                    if begun == np.inf or begun > x.at[nxt].latest + SLACK:
                         break
-                    t = begun + d.service[nxt]
+                    t = begun + d.stop[nxt].service
                     for q in range(dims):
-                        room &= aboard(x, nxt, q) + d.pickup[i, q] <= d.capacity[k, q] + SLACK
+                        room &= aboard(x, nxt, q) + d.amount[i, q, TAKES] <= d.capacity[k, q] + SLACK
                     if not room:
                         break
-                    at, nxt = nxt, x.succ[nxt]
+                    at, nxt = nxt, x.at[nxt].succ
             p = s
     return best, before_i, before_j
 
@@ -592,15 +607,15 @@ def best_pair(d, x, desk, i, j, blink, state):
 @kernel
 def best_behind(d, x, desk, i, j):
     """Where delivery i costs least in the route that has its pickup j: (cost, id before)."""
-    n, r = d.service.shape[0], x.slot[j]
+    n, r = d.stop.shape[0], x.at[j].slot
     best, before, p = np.inf, -1, j
     while p < n:
-        s = x.succ[p]
+        s = x.at[p].succ
         if behind_kept(d, x, r, p):
             count = written(d, x, desk, r, i, p, 0)
-            cost, _ = walk(d, d.kind[r], desk.seq, count, d.kept[r], desk.pending)
-            if cost - x.cost[r] < best:
-                best, before = cost - x.cost[r], p
+            cost, _ = walk(d, d.slot[r].kind, desk.seq, count, d.slot[r].kept, desk.pending)
+            if cost - x.route[r].cost < best:
+                best, before = cost - x.route[r].cost, p
         p = s
     return best, before
 
@@ -608,11 +623,11 @@ def best_behind(d, x, desk, i, j):
 @kernel
 def pair_written(d, x, desk, r, i, p, j, before_j):
     """Route r on the desk, with a shipment in it; how long."""
-    n, slots = d.service.shape[0], d.kind.shape[0]
+    n, slots = d.stop.shape[0], d.slot.shape[0]
     at, end, count = n + r, n + slots + r, 0
     while at != end:
         if at != n + r:
-            desk.seq[count] = at if at < n else -1 - x.node[at]
+            desk.seq[count] = at if at < n else -1 - x.at[at].node
             count += 1
         if at == p:
             desk.seq[count] = i
@@ -623,7 +638,7 @@ def pair_written(d, x, desk, r, i, p, j, before_j):
         if at == before_j:
             desk.seq[count] = j
             count += 1
-        at = x.succ[at]
+        at = x.at[at].succ
     return count
 
 
@@ -631,27 +646,27 @@ def pair_written(d, x, desk, r, i, p, j, before_j):
 def recreate(d, x, desk, removed, changed, blink, state):
     """Put those removed where they cost least, if that is less than leaving them out; how many routes changed."""
     for at in range(removed):
-        i = desk.removed[at]
-        j = d.mate[i]
+        i = desk.removed[at].stop
+        j = d.stop[i].mate
         if j >= 0:
-            if d.second[i]:
+            if d.stop[i].second:
                 i, j = j, i
-            if x.slot[i] >= 0:  # the pickup is kept
+            if x.at[i].slot >= 0:  # the pickup is kept
                 i, j = j, i
                 cost, p = best_behind(d, x, desk, i, j)
-                q, left_out = -1, d.unserved[i]
+                q, left_out = -1, d.stop[i].unserved
             else:
                 cost, p, q = best_pair(d, x, desk, i, j, blink, state)
-                left_out = d.unserved[i] + d.unserved[j]
+                left_out = d.stop[i].unserved + d.stop[j].unserved
             if p < 0 or cost >= left_out:
                 continue
             reload = 0
         else:
             cost, p, reload = best_place(d, x, desk, i, blink, state)
-            if p < 0 or cost >= d.unserved[i]:
+            if p < 0 or cost >= d.stop[i].unserved:
                 continue
             q = -1
-        r = x.slot[p]
+        r = x.at[p].slot
         changed = note(d, x, desk, r, changed)
         if reload != 0:
             p = put_reload(d, x, r, p, reload)
@@ -659,7 +674,7 @@ def recreate(d, x, desk, removed, changed, blink, state):
         if q >= 0:
             link(d, x, j, q)
         refresh(d, x, r)
-        x.cost[r] = price(d, x, desk, r)
+        x.route[r].cost = price(d, x, desk, r)
     return changed
 
 
@@ -668,13 +683,13 @@ def retry(d, x, desk, removed, state):
     """Add some of the stops that nobody visits to those removed; how many then."""
     for _ in range(min(RETRIED, x.size[1])):
         i = x.out[below(state, x.size[1])]
-        if d.mate[i] >= 0 and d.second[i]:
-            i = d.mate[i]
+        if d.stop[i].mate >= 0 and d.stop[i].second:
+            i = d.stop[i].mate
         known = False
         for j in range(removed):
-            known |= desk.removed[j] == i
+            known |= desk.removed[j].stop == i
         if not known:
-            desk.removed[removed] = i
+            desk.removed[removed].stop = i
             removed += 1
     return removed
 
@@ -682,23 +697,23 @@ def retry(d, x, desk, removed, state):
 @inlined
 def cost_out(d, x, i):
     """How much more than before is left out with stop i."""
-    now, before = x.slot[i] < 0, x.out_at[i] >= 0
-    return d.unserved[i] * (np.float64(now) - np.float64(before))
+    now, before = x.at[i].slot < 0, x.at[i].out >= 0
+    return d.stop[i].unserved * (np.float64(now) - np.float64(before))
 
 
 @inlined
 def settle_out(x, i):
     """Whether stop i is out, as it now is."""
-    now, at = x.slot[i] < 0, x.out_at[i]
+    now, at = x.at[i].slot < 0, x.at[i].out
     if now and at < 0:
-        x.out_at[i] = x.size[1]
+        x.at[i].out = x.size[1]
         x.out[x.size[1]] = i
         x.size[1] += 1
     elif not now and at >= 0:
         last = x.out[x.size[1] - 1]
         x.out[at] = last
-        x.out_at[last] = at
-        x.out_at[i] = -1
+        x.at[last].out = at
+        x.at[i].out = -1
         x.size[1] -= 1
 
 
@@ -709,9 +724,9 @@ def apart(d, x):
         return 0.0
     few, many, short, long = np.inf, -np.inf, np.inf, -np.inf
     for u in range(x.size[0]):
-        r = x.used[u]
-        few, many = min(few, x.visits[r]), max(many, x.visits[r])
-        short, long = min(short, x.lasts[r]), max(long, x.lasts[r])
+        r = x.route[u].used
+        few, many = min(few, x.route[r].visits), max(many, x.route[r].visits)
+        short, long = min(short, x.route[r].lasts), max(long, x.route[r].lasts)
     return max(many - few - d.stops_apart, 0.0) + max(long - short - d.time_apart - SLACK, 0.0)
 
 
@@ -726,17 +741,17 @@ def unequal(d, x):
 @inlined
 def keep_best(d, x, desk):
     """Write down the plan as it is."""
-    n, slots = d.service.shape[0], d.kind.shape[0]
+    n, slots = d.stop.shape[0], d.slot.shape[0]
     at = 0
     for u in range(x.size[0]):
-        r = x.used[u]
+        r = x.route[u].used
         desk.best[at] = r
         at += 1
-        i = x.succ[n + r]
+        i = x.at[n + r].succ
         while i != n + slots + r:
-            desk.best[at] = i if i < n else -2 - x.node[i]
+            desk.best[at] = i if i < n else -2 - x.at[i].node
             at += 1
-            i = x.succ[i]
+            i = x.at[i].succ
         desk.best[at] = -1
         at += 1
     desk.best[at] = -1
@@ -745,7 +760,7 @@ def keep_best(d, x, desk):
 @kernel
 def load(d, x, desk, plan):
     """Take up a plan, written as `keep_best` does."""
-    n = d.service.shape[0]
+    n = d.stop.shape[0]
     clear(d, x)
     at = 0
     while plan[at] >= 0:
@@ -756,7 +771,7 @@ def load(d, x, desk, plan):
             i = plan[at]
             if i < 0:
                 node, i = -2 - i, free_reload(d, x, r)
-                x.node[i] = node
+                x.at[i].node = node
             link(d, x, i, p)
             if i < n:
                 settle_out(x, i)
@@ -764,12 +779,12 @@ def load(d, x, desk, plan):
             at += 1
         at += 1
         refresh(d, x, r)
-        x.cost[r] = price(d, x, desk, r)
+        x.route[r].cost = price(d, x, desk, r)
     total = unequal(d, x)
     for u in range(x.size[0]):
-        total += x.cost[x.used[u]]
+        total += x.route[x.route[u].used].cost
     for j in range(x.size[1]):
-        total += d.unserved[x.out[j]]
+        total += d.stop[x.out[j]].unserved
     desk.real[COST] = total
 
 
@@ -780,14 +795,14 @@ def step(d, x, desk, temperature, state):
     removed, changed = ruin(d, x, desk, state)
     possible = True
     for j in range(changed):
-        r = desk.changed[j]
-        x.cost[r] = price(d, x, desk, r)
-        possible &= x.cost[r] < np.inf  # where legs break the triangle inequality, a stop less may be too late
+        r = desk.changed[j].route
+        x.route[r].cost = price(d, x, desk, r)
+        possible &= x.route[r].cost < np.inf  # where legs break the triangle inequality, a stop less may be too late
     delta = 0.0
     if possible:
         removed = retry(d, x, desk, removed, state)
         order(d, desk, removed, state)
-        several = d.start.shape[0] > 1
+        several = d.vehicle.shape[0] > 1
         if several and draw(state) < RETYPED:
             changed = retype(d, x, desk, changed, state)
         changed = recreate(d, x, desk, removed, changed, True, state)
@@ -795,26 +810,26 @@ def step(d, x, desk, temperature, state):
             changed = choose_kinds(d, x, desk, changed)
         delta = unequal(d, x) - uneven
         for j in range(changed):
-            delta += x.cost[desk.changed[j]] - desk.saved_cost[j, 0]
+            delta += x.route[desk.changed[j].route].cost - desk.changed[j].cost
         for j in range(removed):
-            i = desk.removed[j]
+            i = desk.removed[j].stop
             delta += cost_out(d, x, i)
-            if d.mate[i] >= 0:
-                delta += cost_out(d, x, d.mate[i])
+            if d.stop[i].mate >= 0:
+                delta += cost_out(d, x, d.stop[i].mate)
     if possible and delta < -temperature * np.log(1.0 - draw(state)):
         desk.real[COST] += delta
         for j in range(removed):
-            i = desk.removed[j]
+            i = desk.removed[j].stop
             settle_out(x, i)
-            if d.mate[i] >= 0:
-                settle_out(x, d.mate[i])
+            if d.stop[i].mate >= 0:
+                settle_out(x, d.stop[i].mate)
         if desk.real[COST] < desk.real[BEST] - d.epsilon:
             desk.real[BEST] = desk.real[COST]
             keep_best(d, x, desk)
     else:
         restore(d, x, desk, changed)
     for j in range(changed):
-        desk.is_changed[desk.changed[j]] = False
+        desk.changed[desk.changed[j].route].is_changed = False
 
 
 @kernel
@@ -830,20 +845,20 @@ def fill(d, x, desk, state):
     removed = 0
     for j in range(x.size[1]):
         i = x.out[j]
-        if d.mate[i] < 0 or not d.second[i] or d.stays[d.mate[i]]:
-            desk.removed[removed] = i
+        if d.stop[i].mate < 0 or not d.stop[i].second or d.stop[d.stop[i].mate].stays:
+            desk.removed[removed].stop = i
             removed += 1
     order(d, desk, removed, state)
     changed = recreate(d, x, desk, removed, 0, False, state)
     for j in range(changed):
-        desk.is_changed[desk.changed[j]] = False
+        desk.changed[desk.changed[j].route].is_changed = False
     total = unequal(d, x)
     for u in range(x.size[0]):
-        total += x.cost[x.used[u]]
-    for i in range(d.service.shape[0]):
+        total += x.route[x.route[u].used].cost
+    for i in range(d.stop.shape[0]):
         settle_out(x, i)
-        if x.slot[i] < 0:
-            total += d.unserved[i]
+        if x.at[i].slot < 0:
+            total += d.stop[i].unserved
     desk.real[COST] = total
     if total < desk.real[BEST] - d.epsilon:
         desk.real[BEST] = total

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from routelearn.rounds.search.arrays import BRINGS, TAKES
 from routelearn.search.compiling import kernel
 
 SECONDS, SHARE = 1e-6, 1e-7  # how far rounding may pass a limit, in seconds and of amounts
 
 
 @kernel
-def next_start(opens, closes, count, time):
+def next_start(window, count, time):
     """The first moment at or after a time that is inside a window; infinity: there is none."""
     for w in range(count):
-        if time <= closes[w] + SECONDS:
-            return max(opens[w], time)
+        if time <= window[w, 1] + SECONDS:
+            return max(window[w, 0], time)
     return np.inf
 
 
@@ -30,19 +31,19 @@ def carries(d, k, seq, count):
             most = d.capacity[k, q] * (1.0 + SHARE) + SHARE
             load = 0.0
             for at in range(j, end):
-                if not d.second[seq[at]]:
-                    load += d.delivery[seq[at], q]
+                if not d.stop[seq[at]].second:
+                    load += d.amount[seq[at], q, BRINGS]
             if load > most:
                 return False
             for at in range(j, end):
-                load += d.pickup[seq[at], q] - d.delivery[seq[at], q]
+                load += d.amount[seq[at], q, TAKES] - d.amount[seq[at], q, BRINGS]
                 if load > most:
                     return False
         picked = False
         for at in range(j, end):
             i = seq[at]
-            mate = d.mate[i]
-            if mate >= 0 and not d.second[i] and not d.stays[i]:
+            mate = d.stop[i].mate
+            if mate >= 0 and not d.stop[i].second and not d.stop[i].stays:
                 found = False
                 for later in range(at + 1, end):
                     found |= seq[later] == mate
@@ -50,10 +51,10 @@ def carries(d, k, seq, count):
                     return False
             if d.last and mate < 0:
                 for q in range(d.capacity.shape[1]):
-                    if picked and d.delivery[i, q] > 0:
+                    if picked and d.amount[i, q, BRINGS] > 0:
                         return False
                 for q in range(d.capacity.shape[1]):
-                    picked |= d.pickup[i, q] > 0
+                    picked |= d.amount[i, q, TAKES] > 0
         j = end + 1
     return True
 
@@ -63,7 +64,7 @@ def released(d, seq, at, count):
     """When the trip that begins with place `at` may leave."""
     time = -np.inf
     while at < count and seq[at] >= 0:
-        time = max(time, d.release[seq[at]])
+        time = max(time, d.stop[seq[at]].release)
         at += 1
     return time
 
@@ -72,8 +73,8 @@ def released(d, seq, at, count):
 def closes_last(d, k, b):
     """The end of a break's last window."""
     last = -np.inf
-    for w in range(d.break_windows[k, b]):
-        last = max(last, d.break_closes[k, b, w])
+    for w in range(d.rest[k, b].windows):
+        last = max(last, d.rest_window[k, b, w, 1])
     return last
 
 
@@ -87,20 +88,20 @@ def take_break(d, k, pending, node, strict, time, way, free_until, busy_until, s
     forced = np.inf
     for b in range(pending.shape[0]):
         if pending[b] == 1 and busy_until > closes_last(d, k, b) + SECONDS:
-            forced = min(forced, next_start(d.break_opens[k, b], d.break_closes[k, b], d.break_windows[k, b], time))
+            forced = min(forced, next_start(d.rest_window[k, b], d.rest[k, b].windows, time))
     if forced < np.inf:
         free_until = max(free_until, forced)
     chosen, begin = -1, np.inf
     for b in range(pending.shape[0]):
         if pending[b] != 1:
             continue
-        moment = next_start(d.break_opens[k, b], d.break_closes[k, b], d.break_windows[k, b], time)
+        moment = next_start(d.rest_window[k, b], d.rest[k, b].windows, time)
         if moment >= begin or moment > free_until:
             continue
         if strict:
-            after = moment + d.break_service[k, b] + way
-            late = next_start(d.opens[node], d.closes[node], d.windows[node], after) == np.inf
-            served = next_start(d.opens[node], d.closes[node], d.windows[node], time + way)
+            after = moment + d.rest[k, b].service + way
+            late = next_start(d.window[node], d.stop[node].windows, after) == np.inf
+            served = next_start(d.window[node], d.stop[node].windows, time + way)
             if late and served + service <= closes_last(d, k, b) + SECONDS:
                 continue
         chosen, begin = b, moment
@@ -111,9 +112,9 @@ def take_break(d, k, pending, node, strict, time, way, free_until, busy_until, s
 def rest_slack(d, k, b, begin):
     """How much later a break could begin in the window that it uses."""
     slack = 0.0
-    for w in range(d.break_windows[k, b]):
-        if d.break_opens[k, b, w] <= begin <= d.break_closes[k, b, w] + SECONDS:
-            slack = max(slack, d.break_closes[k, b, w] - begin)
+    for w in range(d.rest[k, b].windows):
+        if d.rest_window[k, b, w, 0] <= begin <= d.rest_window[k, b, w, 1] + SECONDS:
+            slack = max(slack, d.rest_window[k, b, w, 1] - begin)
     return slack
 
 
@@ -123,21 +124,21 @@ def drive(d, k, seq, count, kept, pending):
 
     Everything as early as possible; then the start as late as the end allows.
     """
-    m, n = d.profile[k], d.service.shape[0]
-    left = max(d.shift_from[k], released(d, seq, 0, count))
+    m, n = d.vehicle[k].profile, d.stop.shape[0]
+    left = max(d.vehicle[k].shift_from, released(d, seq, 0, count))
     t, waited, delay, late, on_time, stops = left, 0.0, np.inf, 0.0, True, 0
-    prev = d.start[k]
+    prev = d.vehicle[k].start
     for j in range(count + 1):
-        node = d.end[k] if j == count else seq[j] if seq[j] >= 0 else -1 - seq[j]
+        node = d.vehicle[k].end if j == count else seq[j] if seq[j] >= 0 else -1 - seq[j]
         driving = d.time[m, prev, node]
-        strict = node < n and d.late_cost[node] < 0 and not d.stays[node]
+        strict = node < n and d.stop[node].late_cost < 0 and not d.stop[node].stays
         service = 0.0
         if node < n:
-            service = d.service[node]
+            service = d.stop[node].service
             if d.place[prev] != d.place[node]:
-                service += d.setup[node]
+                service += d.stop[node].setup
         elif j < count:
-            service = d.reload_time[k]
+            service = d.vehicle[k].reload_time
         while True:  # breaks before leaving
             b, begin = take_break(d, k, pending, node, strict, t, driving, t, t + driving, service)
             if b < 0:
@@ -145,7 +146,7 @@ def drive(d, k, seq, count, kept, pending):
             pending[b] = 2
             waited += begin - t
             delay = min(delay, waited + rest_slack(d, k, b, begin))
-            t = begin + d.break_service[k, b]
+            t = begin + d.rest[k, b].service
         t += driving
         if j == count:
             for b in range(pending.shape[0]):
@@ -154,33 +155,33 @@ def drive(d, k, seq, count, kept, pending):
         while True:  # breaks on arrival
             begin = t
             if node < n:
-                begin = next_start(d.opens[node], d.closes[node], d.windows[node], t)
+                begin = next_start(d.window[node], d.stop[node].windows, t)
                 if begin == np.inf:
                     begin = t
             elif j < count:
-                begin = max(t, released(d, seq, j + 1, count) - d.reload_time[k])
+                begin = max(t, released(d, seq, j + 1, count) - d.vehicle[k].reload_time)
             b, rest = take_break(d, k, pending, node, strict, t, 0.0, begin, begin + service, service)
             if b < 0:
                 break
             pending[b] = 2
             waited += rest - t
             delay = min(delay, waited + rest_slack(d, k, b, rest))
-            t = rest + d.break_service[k, b]
+            t = rest + d.rest[k, b].service
         waited += begin - t
         if node < n:
             slack, passed, inside = 0.0, -np.inf, False
-            for w in range(d.windows[node]):
-                if d.opens[node, w] <= begin:
-                    passed = max(passed, d.closes[node, w])
-                    if begin <= d.closes[node, w] + SECONDS:
+            for w in range(d.stop[node].windows):
+                if d.window[node, w, 0] <= begin:
+                    passed = max(passed, d.window[node, w, 1])
+                    if begin <= d.window[node, w, 1] + SECONDS:
                         inside = True
-                        slack = max(slack, d.closes[node, w] - begin)
+                        slack = max(slack, d.window[node, w, 1] - begin)
             delay = min(delay, waited + slack)
             if not inside and stops >= kept:
-                if d.late_cost[node] < 0:
+                if d.stop[node].late_cost < 0:
                     on_time = False
                 else:
-                    late += d.late_cost[node] * max(0.0, begin - passed)
+                    late += d.stop[node].late_cost * max(0.0, begin - passed)
             stops += 1
         elif j == count:
             delay = min(delay, waited)
@@ -196,11 +197,11 @@ def walk(d, k, seq, count, kept, pending):
     seq: stops, or -1 - node for a reload.
     """
     stops, trips = 0, 1
-    m, c = d.profile[k], d.price[k]
-    prev, cost, distance, driving = d.start[k], 0.0, 0.0, 0.0
+    m, c = d.vehicle[k].profile, d.vehicle[k].price
+    prev, cost, distance, driving = d.vehicle[k].start, 0.0, 0.0, 0.0
     for j in range(count + 1):
         if j == count:
-            node = d.end[k]
+            node = d.vehicle[k].end
         elif seq[j] >= 0:
             node = seq[j]
             stops += 1
@@ -214,9 +215,9 @@ def walk(d, k, seq, count, kept, pending):
         if d.length.shape[1] > 0:
             distance += d.length[m, prev, node]
         prev = node
-    if stops > d.max_stops[k] or trips > d.trips[k] or driving > d.max_driving[k] + SECONDS:
+    if stops > d.vehicle[k].max_stops or trips > d.vehicle[k].trips or driving > d.vehicle[k].max_driving + SECONDS:
         return np.inf, 0.0
-    if distance > d.max_distance[k] * (1.0 + SHARE) or not carries(d, k, seq, count):
+    if distance > d.vehicle[k].max_distance * (1.0 + SHARE) or not carries(d, k, seq, count):
         return np.inf, 0.0
     for b in range(pending.shape[0]):
         pending[b] = 0
@@ -224,11 +225,11 @@ def walk(d, k, seq, count, kept, pending):
         left, end, late, on_time = drive(d, k, seq, count, kept, pending)
         more, missed = False, False
         for b in range(pending.shape[0]):
-            windows = d.break_windows[k, b]
+            windows = d.rest[k, b].windows
             if windows == 0:
                 continue
             last = closes_last(d, k, b)
-            out_after = last if last < np.inf else d.break_opens[k, b, windows - 1]
+            out_after = last if last < np.inf else d.rest_window[k, b, windows - 1, 0]
             due = left < last and end > out_after + SECONDS
             if pending[b] == 0 and due:
                 pending[b] = 1
@@ -241,10 +242,10 @@ def walk(d, k, seq, count, kept, pending):
             if pending[b] > 1:
                 pending[b] = 1
     lasts = end - left
-    over = end - d.shift_to[k]
-    if not on_time or missed or over > d.overtime[k] + SECONDS or lasts > d.max_duration[k] + SECONDS:
+    over = end - d.vehicle[k].shift_to
+    if not on_time or missed or over > d.vehicle[k].overtime + SECONDS or lasts > d.vehicle[k].max_duration + SECONDS:
         return np.inf, 0.0
-    cost += d.fixed[k] + d.time_cost[k] * lasts + late
+    cost += d.vehicle[k].fixed + d.vehicle[k].time_cost * lasts + late
     if over > 0.0:
-        cost += d.overtime_cost[k] * over
+        cost += d.vehicle[k].overtime_cost * over
     return cost, lasts

@@ -144,8 +144,8 @@ class Maker:
         self.backhauls = self.chance(0.25) and self.stops > 2
         self.crowded = crowded = self.backhauls and self.chance(0.7)  # on one vehicle, which then has both
         self.balanced = self.chance(0.0 if crowded else 0.25)
-        self.limited = self.chance(0.0 if crowded else 0.35)
         self.ranked = self.chance(0.0 if crowded else 0.25)
+        self.limited = self.chance(0.0 if crowded else 0.1 if self.ranked else 0.45)
         self.amounts()
         self.reloading = self.chance(0.4)
         if self.reloading:
@@ -154,8 +154,8 @@ class Maker:
         loaded = 1.0 if self.reloading else 0.35 if self.limited or self.balanced else 0.75
         steps = [
             (0.5, self.service), (0.25, self.setup), (0.15, self.releases), (0.3, self.breaks),
-            (0.25 if self.crowded else 0.6, self.windows),
-            (0.3, self.late), (loaded, self.capacity), (0.6, self.shifts),
+            (0.25 if self.crowded or self.limited else 0.75, self.windows),
+            (0.3, self.late), (loaded, self.capacity), (0.4 if self.limited else 0.7, self.shifts),
             (0.25, self.overtime), (self.limited, self.limits), (0.35, self.skills),
             (0.35, self.named), (0.5, self.costs), (self.balanced, self.apart), (0.2, self.kept),
             (0.15 if self.ranked else 0.35, self.penalties), (self.ranked, self.priorities),

@@ -154,7 +154,7 @@ class Maker:
         loaded = 1.0 if self.reloading else 0.35 if self.limited or self.balanced else 0.75
         steps = [
             (0.5, self.service), (0.25, self.setup), (0.15, self.releases), (0.3, self.breaks),
-            (0.25 if self.crowded or self.limited else 0.75, self.windows),
+            (0.25 if self.crowded or self.limited else 0.4 if self.ranked else 0.75, self.windows),
             (0.3, self.late), (loaded, self.capacity), (0.4 if self.limited else 0.7, self.shifts),
             (0.25, self.overtime), (self.limited, self.limits), (0.35, self.skills),
             (0.35, self.named), (0.5, self.costs), (self.balanced, self.apart), (0.2, self.kept),

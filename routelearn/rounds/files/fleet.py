@@ -24,6 +24,7 @@ class Fleet:
     def __init__(self, table: Table | None, sites: Sites, cells: Cells, options: Mapping[str, Any]) -> None:
         self.table, self.sites, self.cells, self.options = table, sites, cells, options
         self.priced: set[str] = set()  # vehicles that have a cost by distance or time
+        self.per_km: set[str] = set()  # those whose cost by distance is for a kilometre
         self.notes: tuple[str, ...] = ()
 
     def vehicles(self, stops: int) -> tuple[list[Vehicle], list[str]]:
@@ -75,8 +76,8 @@ class Fleet:
             return
         if self.table is None:
             raise InputError(
-                f"{self.sites.table.source}: stops have amounts, but nothing says what a vehicle holds; give a capacity "
-                "(--capacity 100, or 100,100,60 for three vehicles) or a table of vehicles"
+                f"{self.sites.table.source}: stops have amounts, but nothing says what a vehicle holds; give a "
+                "capacity (--capacity 100, or 100,100,60 for three vehicles) or a table of vehicles"
             )
         free = [vehicle.id for vehicle in vehicles if not vehicle.capacity]
         self.notes = (*self.notes, f"without a capacity, so that they hold any amount: {', '.join(free[:5])}")
@@ -139,7 +140,7 @@ class Fleet:
             elif one.whole:
                 values[ours] = self.cells.whole(table, raw, where, user)
             else:
-                values[ours] = self.cells.number(table, raw, where, user)
+                values[ours] = self.cells.number(table, raw, where, user) / self._per(name, ours, unit)
         if {"distance_cost", "driving_cost", "time_cost"} & set(values):
             self.priced.add(name)
         start, end = self._ends(table, row, where)
@@ -162,6 +163,17 @@ class Fleet:
             kept=self._kept(table, row, where),
             **values,
         )
+
+    def _per(self, vehicle: str, attribute: str, unit: float | None) -> float:
+        """What a price is for, in our units: a column may give it for an hour."""
+        if attribute == "distance_cost" and unit is not None:
+            self.per_km.add(vehicle)
+            return 1.0
+        return unit or 1.0
+
+    def in_metres(self, vehicle: Vehicle) -> Vehicle:
+        """A price for the kilometre where distances are metres."""
+        return replace(vehicle, distance_cost=vehicle.distance_cost / 1000) if vehicle.id in self.per_km else vehicle
 
     def _ends(self, table: Table, row: Mapping[str, Any], where: str) -> tuple[int | None, int | None]:
         """Start and end; the first depot and the start, where the table does not say."""

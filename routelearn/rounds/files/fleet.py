@@ -16,6 +16,7 @@ from routelearn.rounds.model import ALWAYS, FOREVER, Amounts, Break, Stop, Vehic
 
 OPEN = ("open", "offen", "none", "keiner", "kein", "-", "ouvert", "abierto")  # a start or end that is none
 MOST_VEHICLES = 10_000
+BOTH = "distances cost 1 for each unit beside the price of time; give a distance_cost of 0 to leave that out"
 
 
 class Fleet:
@@ -141,8 +142,11 @@ class Fleet:
                 values[ours] = self.cells.whole(table, raw, where, user)
             else:
                 values[ours] = self.cells.number(table, raw, where, user) / self._per(name, ours, unit)
-        if {"distance_cost", "driving_cost", "time_cost"} & set(values):
+        prices = {"distance_cost", "driving_cost", "time_cost"} & set(values)
+        if prices:
             self.priced.add(name)
+            if "distance_cost" not in prices and BOTH not in self.notes:
+                self.notes = (*self.notes, BOTH)
         start, end = self._ends(table, row, where)
         shift = self._shift(table, row, where, start, end)
         reloads = self._reloads(table, row, where)
@@ -274,6 +278,7 @@ class Fleet:
         if vehicle.id in self.priced:
             if vehicle.distance_cost and self._gives_distance_cost():
                 raise InputError(f"{where}: a cost by distance, but no distances; give them beside the durations")
+            self.notes = tuple(note for note in self.notes if note != BOTH)
             return replace(vehicle, distance_cost=0.0)
         return replace(vehicle, distance_cost=0.0, driving_cost=1.0)
 

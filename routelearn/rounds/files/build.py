@@ -99,6 +99,7 @@ class Builder:
                             times.look([raw])
         if self.options.get("shift") is not None:
             times.look([self.options["shift"]])
+        times.settle()
         return times
 
     def _dimensions(self) -> tuple[str, ...]:
@@ -163,8 +164,11 @@ class Builder:
                 and one.attribute in ("service", "setup", "break_duration", "reload_time", "overtime")
                 and any(_bare_number(value) for value in table.columns[name])
             ]
-            if bare and self.times.clock:
-                notes.append(f"in minutes, since times are clock times: {', '.join(bare)}")
+            if bare:
+                unit = "minutes, since times are" if self.times.clock else "seconds, since no times are"
+                notes.append(f"in {unit} clock times: {', '.join(bare)}")
+            if self.times.hours:
+                notes.append("stretches such as 8-12 are read as hours of the day")
         if self.stops.unclaimed:
             notes.append(not_used(self.stops.unclaimed))
         if self.vehicles is not None and self.vehicles.unclaimed:

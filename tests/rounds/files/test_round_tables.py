@@ -37,7 +37,7 @@ def read(text: str, vehicles: str | None = None, *, problem: str | None = None, 
         ("Standzeit in Sekunden", Column("service", unit=1.0)),
         ("durée de service", Column("service")),
         ("tiempo de servicio", Column("service")),
-        ("demand_2", Column("delivery", "2")),
+        ("demand_2", Column("delivery", "2", own=True)),
         ("Menge kg", Column("delivery", "kg")),
         ("Gewicht", Column("delivery")),
         ("enlèvement", Column("pickup")),
@@ -123,6 +123,23 @@ def test_durations_alone_are_the_cost():
 def test_several_windows_in_one_cell():
     text = 'id;x;y;Zeitfenster\nd;0;0;\na;3;4;"08:00-10:00; 12:00-13:00"\nb;1;1;\n'
     assert read(text, speed=36).stops[0].windows == ((8 * H, 10 * H), (12 * H, 13 * H))
+
+
+def test_hours_of_the_day():
+    found = read("id;x;y;Öffnungszeit\nd;0;0;\na;3;4;8-12\nb;1;1;9 - 12, 14-18\n", speed=36)
+    assert [stop.windows for stop in found.stops] == [((8 * H, 12 * H),), ((9 * H, 12 * H), (14 * H, 18 * H))]
+    assert found.day == ""
+    assert "stretches such as 8-12 are read as hours of the day" in found.notes
+    found = read("id;x;y;window\nd;0;0;\na;3;4;8-12\nb;1;1;9-120\n", speed=36000)
+    assert [stop.windows for stop in found.stops] == [((8.0, 12.0),), ((9.0, 120.0),)]
+    assert found.day is None
+
+
+def test_one_amount_counts_where_it_is_named():
+    found = read("id,x,y,demand,weight_kg,service\nd,0,0,,,\na,3,4,2,30,5\n", capacity=10)
+    assert found.stops[0].delivery == (2.0,)
+    assert "not used: weight_kg" in found.notes
+    assert parse_round(b"id,x,y,weight_kg,volume\nd,0,0,,\na,3,4,2,30\n", "a.csv") is None
 
 
 def test_several_windows_in_columns():

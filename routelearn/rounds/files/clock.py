@@ -13,6 +13,10 @@ from routelearn.rounds.model import ALWAYS, Window
 
 DAY, HOUR, MINUTE = 86_400, 3_600, 60
 LONGEST = 200  # characters of a cell with windows
+ANY_TIME = (
+    *("any", "any time", "anytime", "all day", "ganztags", "ganztägig", "egal", "flexibel", "jederzeit", "-"),
+    *("toute la journée", "flexible", "indifférent", "todo el día", "cualquier hora"),
+)
 _DATE = r"(?:(?P<y>\d{4})-(?P<m>\d\d?)-(?P<d>\d\d?)|(?P<d2>\d\d?)\.(?P<m2>\d\d?)\.(?P<y2>\d{4}))"
 _TIME = (
     r"(?P<hour>\d{1,2})(?:(?P<sep>[:.h])(?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d(?:\.\d{1,9})?))?)?"
@@ -161,7 +165,7 @@ class Times:
 
     def look(self, values: Iterable[Any]) -> None:
         for raw in values:
-            if blank(raw):
+            if blank(raw) or (isinstance(raw, str) and raw.strip().lower() in ANY_TIME):
                 continue
             if moment(raw) is not None:
                 self._see(raw)
@@ -226,6 +230,8 @@ class Times:
     def windows(self, raw: Any, where: str, what: str) -> tuple[Window, ...]:
         """All stretches of a cell; in a file of numbers also one that is open to one side."""
         found = stretches(raw)
+        if found is None and isinstance(raw, str) and raw.strip().lower() in ANY_TIME:
+            return (ALWAYS,)
         if found is None:
             raise InputError(
                 f"{where}: {what} is {shown(raw)}; a stretch as 08:00-10:00 is needed, several with ; between them"

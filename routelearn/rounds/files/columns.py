@@ -42,6 +42,11 @@ MORE: dict[type, dict[str, tuple[str, ...]]] = {
     },
 }
 ALSO = {(Stop, "delivery"): DEMAND.also, (Vehicle, "capacity"): CAPACITY.also}
+ALSO[Stop, "service"] = (
+    *("unload time", "unloading time", "drop time", "handling time", "dwell time", "time on site", "stop time"),
+    *("Dauer", "Entladezeit", "Entladedauer", "Verweildauer", "Aufenthalt", "Aufenthaltsdauer", "Bearbeitungszeit"),
+    *("durée", "temps d'arrêt", "temps sur place", "duración", "tiempo de parada", "tiempo de descarga"),
+)
 ALSO[Stop, "only"] = ("vehicle", "vehicles", "Fahrzeug", "véhicule", "vehículo")
 # The two ends without a word before them; those that are clear may stand alone.
 BARE = (
@@ -56,6 +61,7 @@ ALONE = {"deadline": 2, "due": 2, "duedate": 2, "duetime": 2, "latest": 2, "bis"
 ALONE |= {"latestarrival": 2, "earliest": 1, "ab": 1, "fruhestens": 1, "fruehestens": 1, "readytime": 1}
 _FIRST = re.compile(r".*(von|start|open|from|begin|beginn|min|early|earliest|ab|anfang|debut|inicio|desde|apertura|1)")
 _LAST = re.compile(r".*(bis|end|close|to|max|late|latest|ende|fin|hasta|cierre|fermeture|2)")
+_WINDOWISH = re.compile(r"window|fenster|creneau|fenetre|ventana|horari|slot|offnung|oeffnung|opening|hours|uhrzeit")
 TIME_UNITS = {
     60.0: ("inminuten", "minuten", "minutes", "minutos", "minute", "inmin", "mins", "min"),
     1.0: ("insekunden", "sekunden", "seconds", "secondes", "segundos", "insec", "sec", "sek"),
@@ -66,7 +72,15 @@ _BRACKET |= {word: unit for unit, words in TIME_UNITS.items() for word in words}
 _AMOUNT = re.compile(r"(?:in)?(kg|t|tons?|lbs?|g|m3|l|stk|pcs|\d{1,2}|pallets?|paletten|palettes|cajas|kisten|boxes)")
 # What makes a table of stops a round; with other attributes alone it is one of the older problems.
 BEYOND = ("pickup", "windows", "setup", "service", "release", "skills", "only", "forbidden", "late_cost", "shipment")
-BETWEEN_NAMES = ("duration", "vehicle", "vehicles")  # words that are a round's only beside something else
+# Words that are a round's only beside something else.
+BETWEEN_NAMES = ("duration", "dauer", "duree", "duracion", "vehicle", "vehicles")
+    "duration",
+    "dauer",
+    "duree",
+    "duracion",
+    "vehicle",
+    "vehicles",
+)  # words that are a round's only beside something else
 
 
 class Column(NamedTuple):
@@ -247,6 +261,8 @@ def _stated(columns: Mapping[str, Sequence[Any]], claims: dict[str, Column]) -> 
     for name, values in columns.items():
         wrong = stated(name) if values and name not in claims else None
         taken = {(one.attribute, one.part) for one in claims.values()}
+        if wrong is None and values and name not in claims and _WINDOWISH.search(folded(name)) and any(map(clock_like, values)):
+            wrong = WINDOW  # a delivery window, say
         if wrong == WINDOW and ("windows", "") not in taken:
             plain = folded(name)
             part = "1" if _FIRST.fullmatch(plain) else "2" if _LAST.fullmatch(plain) else ""

@@ -125,6 +125,17 @@ def test_several_windows_in_one_cell():
     assert read(text, speed=36).stops[0].windows == ((8 * H, 10 * H), (12 * H, 13 * H))
 
 
+def test_a_dispatchers_words_in_english():
+    text = "Customer,Lat,Lng,Qty,Delivery window,Unload time\nDepot,51.5,-0.1,,,\nAnn,51.5,-0.12,3,9am - 11am,10\n"
+    text += "Bob,51.52,-0.11,2,any time,15 min\n"
+    found = read(text, speed=30, capacity=10, shift="8am-5pm")
+    assert [(stop.windows, stop.service) for stop in found.stops] == [
+        (((9 * H, 11 * H),), 600.0),
+        (((-FOREVER, FOREVER),), 900.0),
+    ]
+    assert found.vehicles[0].shift == (8 * H, 17 * H)
+
+
 def test_hours_of_the_day():
     found = read("id;x;y;Öffnungszeit\nd;0;0;\na;3;4;8-12\nb;1;1;9 - 12, 14-18\n", speed=36)
     assert [stop.windows for stop in found.stops] == [((8 * H, 12 * H),), ((9 * H, 12 * H), (14 * H, 18 * H))]

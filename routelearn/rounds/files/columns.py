@@ -74,13 +74,6 @@ _AMOUNT = re.compile(r"(?:in)?(kg|t|tons?|lbs?|g|m3|l|stk|pcs|\d{1,2}|pallets?|p
 BEYOND = ("pickup", "windows", "setup", "service", "release", "skills", "only", "forbidden", "late_cost", "shipment")
 # Words that are a round's only beside something else.
 BETWEEN_NAMES = ("duration", "dauer", "duree", "duracion", "vehicle", "vehicles")
-    "duration",
-    "dauer",
-    "duree",
-    "duracion",
-    "vehicle",
-    "vehicles",
-)  # words that are a round's only beside something else
 
 
 class Column(NamedTuple):
@@ -261,7 +254,7 @@ def _stated(columns: Mapping[str, Sequence[Any]], claims: dict[str, Column]) -> 
     for name, values in columns.items():
         wrong = stated(name) if values and name not in claims else None
         taken = {(one.attribute, one.part) for one in claims.values()}
-        if wrong is None and values and name not in claims and _WINDOWISH.search(folded(name)) and any(map(clock_like, values)):
+        if name not in claims and _WINDOWISH.search(folded(name)) and any(map(clock_like, values)):
             wrong = WINDOW  # a delivery window, say
         if wrong == WINDOW and ("windows", "") not in taken:
             plain = folded(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -255,7 +256,7 @@ def test_best_known_routes_cost_what_is_published(name: str, scale: float):
         assert vehicle.start is not None
         way = [vehicle.start, *route, vehicle.start]
         cost += vehicle.fixed_cost
-        cost += vehicle.distance_cost * sum(distance[a, b] for a, b in zip(way[:-1], way[1:], strict=True))
+        cost += vehicle.distance_cost * sum(distance[a, b] for a, b in pairwise(way))
         left -= set(route)
     cost += sum(stop.penalty or 0 for stop in found.stops if stop.place in left)
     published = float(re.search(r"Cost:?\s*(\S+)", solution)[1])  # type: ignore[index]

@@ -13,7 +13,7 @@ from routelearn.errors import InputError
 from routelearn.rounds.files.cells import Cells
 from routelearn.rounds.files.clock import Times
 from routelearn.rounds.files.columns import check_rules, check_typos
-from routelearn.rounds.files.fleet import Fleet, homeless
+from routelearn.rounds.files.fleet import Fleet, homes
 from routelearn.rounds.files.lengths import Given, check_count, measured, rounding_of, speed_of
 from routelearn.rounds.files.sites import Sites
 from routelearn.rounds.files.table import Table, check_options, settings_of, timed
@@ -52,7 +52,7 @@ class Builder:
             cells,
             size=sizes[0] if sizes else None,
             depot=self.options.get("depot") if self.depot is None else self.depot,
-            homeless=homeless(self.vehicles),
+            homes=homes(self.vehicles),
         )
         fleet = Fleet(self.vehicles, self.sites, cells, self.options)
         stops = self.sites.stops()

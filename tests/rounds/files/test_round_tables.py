@@ -204,6 +204,17 @@ def test_depots_are_marked_named_or_first():
     assert [stop.id for stop in read(first, depot="b").stops] == ["a"]
 
 
+def test_where_vehicles_start_is_a_depot():
+    stops = "id,x,y,service\na,3,4,5\nnorth,0,0,\nsouth,9,9,\nb,6,8,5\n"
+    found = read(stops, "id,start,end\nv,north,\nw,south,north\n")
+    assert [stop.id for stop in found.stops] == ["a", "b"]
+    assert [(v.start, v.end) for v in found.vehicles] == [(1, 1), (2, 1)]
+    found = read(stops, "id,start,end\nv,north,\nw,b,open\n")  # b is a stop, too
+    assert [stop.id for stop in found.stops] == ["a", "south", "b"]
+    found = read(stops, "id,start,end\nv,,\nw,b,open\n")  # the first row is the depot
+    assert [stop.id for stop in found.stops] == ["north", "south", "b"]
+
+
 def test_vehicles_of_a_table():
     fleet = (
         "vehicle,count,capacity,start,end,shift,max stops,break,break_duration,trips,reload_time,skills,fixed_cost\n"

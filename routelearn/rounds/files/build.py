@@ -152,8 +152,9 @@ class Builder:
         notes = []
         if not self.stops.document:
             if self.sites.depots and not self.stops.has("depot"):
-                first = self.sites.depots[0]
-                notes.append(f"the depot is {shown(self.sites.ids[first])} ({self.stops.rows[first][0]})")
+                places = [f"{shown(self.sites.ids[i])} ({self.stops.rows[i][0]})" for i in self.sites.depots]
+                more = f" and {len(places) - 5} more" if len(places) > 5 else ""
+                notes.append(f"the depot is {' and '.join(places[:5])}{more}")
             bare = [
                 name
                 for table in (self.stops, self.vehicles)

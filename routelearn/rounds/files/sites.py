@@ -97,9 +97,9 @@ class Sites:
         if by_name is not None:
             names = [str(row.get(by_name) or "") for _, row in table.rows]
             words = [folded((name.split() or [""])[0]) for name in names]
-            found = [i for i in count if words[i] in DEPOTS or folded(names[i]) in DEPOTS]
+            found = [i for i in count if words[i] in DEPOTS and not self._busy(i)]
         if homes is not None:  # a row where something is brought or taken is a stop, even if a vehicle starts there
-            return [i for i in count if (i in found or self._called(i) & homes) and not self._busy(i)]
+            return [i for i in count if i in found or (self._called(i) & homes and not self._busy(i))]
         return found or [0]
 
     def _called(self, i: int) -> set[str]:

@@ -199,6 +199,10 @@ def test_depots_are_marked_named_or_first():
     assert found.vehicles[0].start == 1
     named = "name,x,y,service\na,3,4,5\nDepot Süd,0,0,0\n"
     assert read(named).vehicles[0].start == 1
+    busy = "name,x,y,service\nLager,0,0,\nHub Café,3,4,5\nLager Ost,1,1,\n"  # a customer may be called so, too
+    found = read(busy)
+    assert [stop.id for stop in found.stops] == ["Hub Café"]
+    assert "the depot is 'Lager' (line 2) and 'Lager Ost' (line 4)" in found.notes
     first = "id,x,y,service\na,3,4,5\nb,0,0,1\n"
     assert [stop.id for stop in read(first).stops] == ["b"]
     assert [stop.id for stop in read(first, depot="b").stops] == ["a"]

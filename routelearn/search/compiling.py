@@ -33,7 +33,7 @@ def kernel(function: Callable[..., Any]) -> Any:
 
 def inlined(function: Callable[..., Any]) -> Any:
     """A kernel that becomes part of those that call it: handing over many arrays costs more than a short function."""
-    return njit(forceinline=True, **OPTIONS)(function)
+    return njit(inline="always", **OPTIONS)(function)
 
 
 def maker(function: Callable[..., Any]) -> Any:

@@ -38,7 +38,7 @@ class Engine:
         d, x, desk = self.data, self.routes, self.desk
         ruin.load(d, x, desk, self._written(start))
         desk.real[ruin.BEST] = np.inf
-        ruin.fill(d, x, desk, self.random)
+        ruin.anneal(d, x, desk, 0.0, 1, True, self.random)
 
     def _written(self, drives: Sequence[Drive]) -> np.ndarray:
         """Drives as the kernels have them; vehicles with kept stops drive in any case."""
@@ -50,7 +50,7 @@ class Engine:
         for k, order in [*drives, *((k, self._kept(k)) for k in missing - {k for k, _ in drives})]:
             plan += [free[k], *(at if at >= 0 else -2 - node[~at] for at in order), -1]
             free[k] += 1
-        return np.array([*plan, -1], dtype=np.int32)
+        return np.array([*plan, -1], dtype=np.int64)
 
     def _kept(self, k: int) -> tuple[int, ...]:
         """The stops that a vehicle begins with, and a reload wherever the next one would be too much."""
@@ -58,7 +58,7 @@ class Engine:
         trip: list[int] = []
         v = self.round.vehicles[k]
         for i in v.kept:
-            if v.reloads and trip and not carries(self.data, k, np.array([*trip, i], dtype=np.int32), len(trip) + 1):
+            if v.reloads and trip and not carries(self.data, k, np.array([*trip, i], dtype=np.int64), len(trip) + 1):
                 order.append(~v.reloads[0])
                 trip = []
             order.append(i)
@@ -72,7 +72,7 @@ class Engine:
         driven = x.route["cost"][used] - d.vehicle["fixed"][d.slot["kind"][used]]
         mean = driven.sum() / max(1, len(d.stop) - x.size[1])
         temperature = HOT * (COLD / HOT) ** cooled * mean
-        ruin.anneal(self.data, self.routes, self.desk, temperature, work, self.random)
+        ruin.anneal(self.data, self.routes, self.desk, temperature, work, False, self.random)
 
     @property
     def cost(self) -> float:

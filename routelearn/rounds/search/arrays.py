@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routelearn.rounds.model import Round, Vehicle, Window
-from routelearn.search.graph import Floats, Ints, nearest
+from routelearn.search.graph import Floats, nearest
 
 Flags = NDArray[np.bool_]
+Ints = NDArray[np.int64]  # of one kind with all numbers in kernels, so that none is compiled for two
 
 NEAR, BESIDE = 100, 40  # neighbours that a ruin may reach, and beside which a stop may be inserted
 WAITING, LATE = 0.2, 1.0  # weights of the time between two stops in what makes them neighbours (Vidal et al. 2013)
@@ -22,15 +23,15 @@ STOP = np.dtype(
     [
         ("service", "f8"), ("setup", "f8"), ("release", "f8"), ("late_cost", "f8"),  # -1: it may not be late
         ("unserved", "f8"),  # what it costs to leave it out
-        ("mate", "i4"), ("second", "?"),  # the other half of a shipment, -1: none; it is the delivery
-        ("stays", "?"), ("windows", "i4"),  # it may not move; how many windows it has
+        ("mate", "i8"), ("second", "?"),  # the other half of a shipment, -1: none; it is the delivery
+        ("stays", "?"), ("windows", "i8"),  # it may not move; how many windows it has
     ],
     align=True,
 )  # fmt: skip
 VEHICLE = np.dtype(
     [
-        ("start", "i4"), ("end", "i4"), ("profile", "i4"), ("price", "i4"),  # nodes; which times and costs of legs
-        ("slot_from", "i4"), ("slot_to", "i4"), ("max_stops", "i4"), ("trips", "i4"),
+        ("start", "i8"), ("end", "i8"), ("profile", "i8"), ("price", "i8"),  # nodes; which times and costs of legs
+        ("slot_from", "i8"), ("slot_to", "i8"), ("max_stops", "i8"), ("trips", "i8"),
         *((name, "f8") for name in (
             "fixed", "time_cost", "shift_from", "shift_to", "overtime", "overtime_cost", "max_duration",
             "max_distance", "max_driving", "reload_time",
@@ -38,8 +39,8 @@ VEHICLE = np.dtype(
     ],
     align=True,
 )  # fmt: skip
-SLOT = np.dtype([("kind", "i4"), ("kept", "i4"), ("reload_from", "i4"), ("reload_to", "i4")], align=True)
-REST = np.dtype([("service", "f8"), ("windows", "i4")], align=True)
+SLOT = np.dtype([("kind", "i8"), ("kept", "i8"), ("reload_from", "i8"), ("reload_to", "i8")], align=True)
+REST = np.dtype([("service", "f8"), ("windows", "i8")], align=True)
 Records = NDArray[np.void]
 
 
@@ -214,16 +215,16 @@ def data_of(x: Round) -> Data:
         or bool(stop["stays"].any())
         or (bool(x.shipments) and any(v.max_duration < np.inf for v in vehicles))
     )
-    few = max(0, n - 1)
+    few, there = max(0, n - 1), legs.cost[0, :n, :n]
     amounts = [padded([getattr(s, name) for s in stops], 0.0, dims) for name in ("delivery", "pickup")]
     return Data(
-        cost=legs.cost, time=legs.time, length=legs.length, place=np.append(places, -1).astype(np.int32),
+        cost=legs.cost, time=legs.time, length=legs.length, place=np.append(places, -1).astype(np.int64),
         stop=stop, window=window, amount=np.ascontiguousarray(np.stack(amounts, axis=-1)),
-        near=nearest(legs.cost[0, :n, :n] + legs.cost[0, :n, :n].T, min(NEAR, few)),
-        beside=nearest(_between(legs.cost[0], legs.time[0], window, stop["service"]), min(BESIDE, few)),
+        near=nearest(there + there.T, min(NEAR, few)).astype(np.int64),
+        beside=nearest(_between(legs.cost[0], legs.time[0], window, stop["service"]), min(BESIDE, few)).astype(np.int64),
         vehicle=vehicle, capacity=padded([v.capacity for v in vehicles], np.inf, dims),
         allowed=np.array([[x.serves(v, s) for s in stops] for v in vehicles], dtype=np.bool_),
-        reloads=padded([[node[p] for p in v.reloads] for v in vehicles], -1).astype(np.int32),
+        reloads=padded([[node[p] for p in v.reloads] for v in vehicles], -1).astype(np.int64),
         rest=rest, rest_window=rest_window.reshape(*rest.shape, *rest_window.shape[1:]), slot=slot,
         simple=dims == 1 and not amounts[TAKES].any() and not x.shipments and not bool(slot["reload_to"].any()),
         lasting=any(v.max_duration < np.inf for v in vehicles), walked=walked, last=x.backhauls == "last",

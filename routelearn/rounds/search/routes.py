@@ -13,17 +13,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from routelearn.rounds.search.arrays import BRINGS, TAKES, Data
+from routelearn.rounds.search.arrays import BRINGS, TAKES, Data, Ints
 from routelearn.search.compiling import inlined, kernel
-from routelearn.search.graph import Floats, Ints
+from routelearn.search.graph import Floats
 
 SLACK = 1e-7  # what rounding may add to times and amounts
 
 
 VISIT = np.dtype(
     [
-        ("succ", "i4"), ("pred", "i4"), ("slot", "i4"),  # -1: not in a route
-        ("node", "i4"), ("out", "i4"),  # where it is; where among those out, -1: visited
+        ("succ", "i8"), ("pred", "i8"), ("slot", "i8"),  # -1: not in a route
+        ("node", "i8"), ("out", "i8"),  # where it is; where among those out, -1: visited
         ("picked", "?"), ("brings", "?"),  # a pickup comes at or before it, a delivery at or after it, on this trip
         ("ready", "f8"), ("latest", "f8"),
         ("before", "f8"), ("before_by", "f8"),  # the duration up to here, and the latest start
@@ -33,7 +33,7 @@ VISIT = np.dtype(
 )  # fmt: skip
 ROUTE = np.dtype(
     [
-        ("visits", "i4"), ("used", "i4"), ("rank", "i4"),  # used: the slots that drive, in any order; rank: where there
+        ("visits", "i8"), ("used", "i8"), ("rank", "i8"),  # used: the slots that drive, in any order; rank: where there
         ("load", "f8"), ("cost", "f8"), ("lasts", "f8"),  # a sum, where loads are simple; 0 for one that does not drive
     ],
     align=True,
@@ -58,8 +58,8 @@ def new_routes(d: Data) -> Routes:
     at["node"][n : n + slots] = d.vehicle["start"][d.slot["kind"]]
     at["node"][n + slots : n + 2 * slots] = d.vehicle["end"][d.slot["kind"]]
     routes = Routes(
-        at, np.zeros(slots, ROUTE), np.zeros((ids, dims, 3)), np.zeros((ids, dims, 3)), np.zeros(2, np.int32),
-        np.zeros(n, np.int32),
+        at, np.zeros(slots, ROUTE), np.zeros((ids, dims, 3)), np.zeros((ids, dims, 3)), np.zeros(2, np.int64),
+        np.zeros(n, np.int64),
     )  # fmt: skip
     clear(d, routes)
     return routes

@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from routelearn.rounds.search.arrays import BRINGS, TAKES, Data
+from routelearn.rounds.search.arrays import BRINGS, TAKES, Data, Ints
 from routelearn.rounds.search.routes import SLACK, amounts_of, begins, clear, fits, link, refresh, unlink
 from routelearn.rounds.search.walking import walk
 from routelearn.search.compiling import inlined, kernel
-from routelearn.search.graph import Floats, Ints, below, draw
+from routelearn.search.graph import Floats, below, draw
 
 REMOVED, LONGEST = 10.0, 10.0  # stops removed on average, longest string: the paper's values
 SPLIT_STRING, SPLIT_LONGER, BLINK = 0.5, 0.01, 0.01
@@ -27,11 +27,11 @@ CHOSEN = 0.1  # and how often the cheapest kind is looked for
 COST, BEST = 0, 1
 
 
-REMOVED_STOP = np.dtype([("stop", "i4"), ("key", "f8")], align=True)
+REMOVED_STOP = np.dtype([("stop", "i8"), ("key", "f8")], align=True)
 CHANGED_ROUTE = np.dtype(
-    [("route", "i4"), ("saved_to", "i4"), ("is_changed", "?"), ("cost", "f8"), ("lasts", "f8")], align=True
+    [("route", "i8"), ("saved_to", "i8"), ("is_changed", "?"), ("cost", "f8"), ("lasts", "f8")], align=True
 )
-PLACE = np.dtype([("cost", "f8"), ("before", "i4"), ("reload", "i4")], align=True)
+PLACE = np.dtype([("cost", "f8"), ("before", "i8"), ("reload", "i8")], align=True)
 
 
 class Desk(NamedTuple):
@@ -51,7 +51,7 @@ class Desk(NamedTuple):
 def new_desk(d: Data) -> Desk:
     slots = len(d.slot)
     ids = len(d.stop) + 2 * slots + int(d.slot["reload_to"].max(initial=0))
-    whole = np.int32
+    whole = np.int64
     return Desk(
         np.zeros(2 * len(d.stop) + 1, REMOVED_STOP), np.zeros(slots, CHANGED_ROUTE), np.zeros(ids + slots, whole),
         np.zeros(2 * ids, whole), np.zeros(TOP, PLACE), np.zeros(ids + 1, whole), np.zeros(d.rest.shape[1], whole),
@@ -94,7 +94,7 @@ def restore(d, x, desk, changed):
         x.route[r].cost, x.route[r].lasts = desk.changed[j].cost, desk.changed[j].lasts
 
 
-@kernel
+@inlined
 def empty(d, x, r):
     """Nobody is visited by route r."""
     n, slots = d.stop.shape[0], d.slot.shape[0]
@@ -717,7 +717,7 @@ def settle_out(x, i):
         x.size[1] -= 1
 
 
-@kernel
+@inlined
 def apart(d, x):
     """How far routes differ beyond what is allowed, in stops and seconds."""
     if x.size[0] == 0:
@@ -788,24 +788,31 @@ def load(d, x, desk, plan):
     desk.real[COST] = total
 
 
-@kernel
-def step(d, x, desk, temperature, state):
-    """Ruin and recreate once."""
+@inlined
+def step(d, x, desk, temperature, filling, state):
+    """Ruin and recreate once; or, filling, insert all stops that nobody visits."""
     uneven = unequal(d, x)
-    removed, changed = ruin(d, x, desk, state)
-    possible = True
-    for j in range(changed):
-        r = desk.changed[j].route
-        x.route[r].cost = price(d, x, desk, r)
-        possible &= x.route[r].cost < np.inf  # where legs break the triangle inequality, a stop less may be too late
+    removed, changed, possible = 0, 0, True
+    if filling:
+        for j in range(x.size[1]):
+            i = x.out[j]
+            if d.stop[i].mate < 0 or not d.stop[i].second or d.stop[d.stop[i].mate].stays:
+                desk.removed[removed].stop = i
+                removed += 1
+    else:
+        removed, changed = ruin(d, x, desk, state)
+        for j in range(changed):
+            r = desk.changed[j].route
+            x.route[r].cost = price(d, x, desk, r)
+            possible &= x.route[r].cost < np.inf  # where legs break the triangle inequality, one less may be too late
+        removed = retry(d, x, desk, removed, state)
     delta = 0.0
     if possible:
-        removed = retry(d, x, desk, removed, state)
         order(d, desk, removed, state)
-        several = d.vehicle.shape[0] > 1
+        several = d.vehicle.shape[0] > 1 and not filling
         if several and draw(state) < RETYPED:
             changed = retype(d, x, desk, changed, state)
-        changed = recreate(d, x, desk, removed, changed, True, state)
+        changed = recreate(d, x, desk, removed, changed, not filling, state)
         if several and draw(state) < CHOSEN:
             changed = choose_kinds(d, x, desk, changed)
         delta = unequal(d, x) - uneven
@@ -816,7 +823,7 @@ def step(d, x, desk, temperature, state):
             delta += cost_out(d, x, i)
             if d.stop[i].mate >= 0:
                 delta += cost_out(d, x, d.stop[i].mate)
-    if possible and delta < -temperature * np.log(1.0 - draw(state)):
+    if filling or (possible and delta < -temperature * np.log(1.0 - draw(state))):
         desk.real[COST] += delta
         for j in range(removed):
             i = desk.removed[j].stop
@@ -833,33 +840,7 @@ def step(d, x, desk, temperature, state):
 
 
 @kernel
-def anneal(d, x, desk, temperature, iterations, state):
+def anneal(d, x, desk, temperature, iterations, filling, state):
     """Ruin and recreate `iterations` times at one temperature."""
     for _ in range(iterations):
-        step(d, x, desk, temperature, state)
-
-
-@kernel
-def fill(d, x, desk, state):
-    """Insert all stops that nobody visits, and keep the plan."""
-    removed = 0
-    for j in range(x.size[1]):
-        i = x.out[j]
-        if d.stop[i].mate < 0 or not d.stop[i].second or d.stop[d.stop[i].mate].stays:
-            desk.removed[removed].stop = i
-            removed += 1
-    order(d, desk, removed, state)
-    changed = recreate(d, x, desk, removed, 0, False, state)
-    for j in range(changed):
-        desk.changed[desk.changed[j].route].is_changed = False
-    total = unequal(d, x)
-    for u in range(x.size[0]):
-        total += x.route[x.route[u].used].cost
-    for i in range(d.stop.shape[0]):
-        settle_out(x, i)
-        if x.at[i].slot < 0:
-            total += d.stop[i].unserved
-    desk.real[COST] = total
-    if total < desk.real[BEST] - d.epsilon:
-        desk.real[BEST] = total
-        keep_best(d, x, desk)
+        step(d, x, desk, temperature, filling, state)

@@ -191,6 +191,9 @@ class Round:
         None  # clock times came in, and 0 is this midnight ("2026-11-16"; "": of no date); None: numbers did
     )
     rounding: str = "none"
+    unit: str = ""  # of lengths: "km", or "" where nobody says
+    separator: str = ","  # of the table that came in: the itinerary goes out alike
+    decimal: str = "."
     where: tuple[str, ...] = ()  # by stop: "line 7", for messages
     vehicles_where: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

@@ -1,0 +1,142 @@
+"""A plan from a file, as drives of a round: our JSON of either version, our CSV, a `.sol`, or VROOM's answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from routelearn.data.numbers import shown
+from routelearn.errors import InputError
+from routelearn.rounds.model import Round, Vehicle
+from routelearn.rounds.plan import Drive
+from routelearn.solving.resume import read_routes
+
+OURS = "routelearn-solution"
+HALVES = {"pickup": 0, "delivery": 1}
+SKIPPED = ("start", "end", "break")  # of steps: what timing adds itself
+
+
+def read_plan(path: str | Path) -> tuple[list[Mapping[str, Any]], dict[str, Any]]:
+    """(routes, what else the file says). A route has `stops` or VROOM's `steps`, and perhaps `vehicle` and `visits`."""
+    names, said = read_routes(path)
+    return routes_of(said, str(path)) if said.get("routes") else [{"stops": route} for route in names], said
+
+
+def routes_of(document: Mapping[str, Any], source: str) -> list[Mapping[str, Any]]:
+    """The routes of a decoded JSON, each an object."""
+    routes = document.get("routes")
+    if not isinstance(routes, list):
+        raise InputError(f"{source}: no list of routes; a plan has 'routes'")
+    return [route if isinstance(route, dict) else {"stops": route} for route in routes]
+
+
+def drives_of(round_: Round, routes: Sequence[Mapping[str, Any]], source: str) -> tuple[Drive, ...]:
+    """What each vehicle does, in order; InputError for a stop or a vehicle that the round does not have.
+
+    Rules are not looked at: a stop may be there twice or not at all.
+    """
+    taken = [0] * len(round_.vehicles)
+    found = []
+    for i, route in enumerate(routes, 1):
+        where = f"{source}: route {i}"
+        vehicle = _vehicle(round_, route.get("vehicle"), route.get("description"), taken, where)
+        order = tuple(_order(round_, round_.vehicles[vehicle], route, where))
+        if order:
+            taken[vehicle] += 1
+            found.append(Drive(vehicle, order))
+    return tuple(found)
+
+
+def _vehicle(round_: Round, name: Any, described: Any, taken: Sequence[int], where: str) -> int:
+    """The vehicle of that id of which there are some left; without a name, the first that is free."""
+    able = [k for k, one in enumerate(round_.vehicles) if name is None or one.id in (str(name), described)]
+    if not able and isinstance(name, str):  # as the itinerary tells those that are alike apart: "van (2)"
+        able = [k for k, one in enumerate(round_.vehicles) if name.startswith(f"{one.id} (")]
+    if not able:
+        known = ", ".join(dict.fromkeys(one.id for one in round_.vehicles[:12]))
+        raise InputError(f"{where} has the vehicle {shown(name)}, which the round does not have; it has {known}")
+    free = (k for k in able if (number := round_.vehicles[k].number) is None or taken[k] < number)
+    return next(free, able[-1])
+
+
+def _order(round_: Round, vehicle: Vehicle, route: Mapping[str, Any], where: str) -> Iterator[int]:
+    """Numbers of stops, and `~place` where the vehicle reloads."""
+    ids = {stop.id: i for i, stop in enumerate(round_.stops)}
+    reloads = {round_.places[place]: place for place in vehicle.reloads}
+    idle = {round_.places[place] for place in (vehicle.start, vehicle.end) if place is not None}
+    idle |= {rest.id for rest in vehicle.breaks}
+    steps = list(_steps(route, where))
+    for position, (kind, name) in enumerate(steps):
+        if kind in HALVES and (found := _half(round_, kind, name)) is not None:
+            yield found
+        elif kind in (None, "stop", "job", *HALVES) and name in ids:
+            yield ids[name]
+        elif kind in (None, "reload") and name in reloads and 0 < position < len(steps) - 1:
+            yield ~reloads[name]
+        elif not (kind in SKIPPED or (kind is None and name in idle)):
+            raise InputError(f"{where} visits {shown(name)}, which is not among the stops")
+
+
+def _steps(route: Mapping[str, Any], where: str) -> Iterator[tuple[str | None, str]]:
+    """(kind, id) of each visit. Where stops and visits disagree, somebody has changed the stops, and they count."""
+    stops, visits = route.get("stops"), route.get("visits", route.get("steps"))
+    if isinstance(visits, list):
+        told = [_step(visit, where) for visit in visits]
+        if stops is None or [name for kind, name in told if kind == "stop"] == [str(stop) for stop in stops]:
+            yield from told
+            return
+    if not isinstance(stops, list) or not all(isinstance(stop, str | int) for stop in stops):
+        raise InputError(f"{where} is not a list of ids")
+    yield from ((None, str(stop)) for stop in stops)
+
+
+def _step(visit: Any, where: str) -> tuple[str | None, str]:
+    if not isinstance(visit, dict):
+        raise InputError(f"{where}: a visit is {shown(visit)}; an object is needed")
+    kind = visit.get("kind", visit.get("type", "stop"))
+    name = visit.get("description", visit.get("id", visit.get("job", "")))
+    return str(kind), str(name)
+
+
+def _half(round_: Round, kind: str, name: str) -> int | None:
+    """A shipment's stop by VROOM's id, which jobs may have, too."""
+    found = [pair[HALVES[kind]] for pair in round_.shipments]
+    return next((stop for stop in found if round_.stops[stop].id == name), None)
+
+
+# ------------------------------------------------------------------------------------------ what is kept
+
+
+def kept_in(routes: Sequence[Mapping[str, Any]]) -> list[int]:
+    """How many stops at the beginning of each route are marked as kept."""
+    counts = []
+    for route in routes:
+        visits = route.get("visits")
+        stops = [v for v in visits if isinstance(v, dict) and v.get("kind", "stop") == "stop"] if visits else []
+        counts.append(max((i for i, visit in enumerate(stops, 1) if visit.get("kept")), default=0))
+    return counts
+
+
+def keeping(round_: Round, drives: Sequence[Drive], counts: Sequence[int]) -> tuple[Round, tuple[Drive, ...]]:
+    """(the round in which the vehicles begin with the first `counts` stops of these drives, the drives in it).
+
+    Of several vehicles that are alike, one that keeps something becomes a vehicle of its own, under the same id.
+    """
+    vehicles: list[Vehicle] = []
+    moved = list(drives)
+    for k, vehicle in enumerate(round_.vehicles):
+        mine = [i for i, drive in enumerate(drives) if drive.vehicle == k]
+        begun = [i for i in mine if counts[i] > 0]
+        for i in begun:
+            moved[i] = Drive(len(vehicles), drives[i].order)
+            kept = tuple(at for at in drives[i].order if at >= 0)[: counts[i]]
+            vehicles.append(replace(vehicle, number=1, kept=kept))
+        for i in mine:
+            if i not in begun:
+                moved[i] = Drive(len(vehicles), drives[i].order)
+        left = None if vehicle.number is None else max(0, vehicle.number - len(begun))
+        if left != 0 or len(begun) < len(mine):  # of those that are too many, the referee tells
+            vehicles.append(replace(vehicle, number=left))
+    return replace(round_, vehicles=tuple(vehicles), vehicles_where=()), tuple(moved)

@@ -1,0 +1,41 @@
+"""Times for people: seconds as a clock shows them, where clock times came in."""
+
+from __future__ import annotations
+
+import datetime
+import math
+
+DAY = 86_400
+
+
+def spoken(day: str | None, seconds: float) -> str:
+    """A time as its round has them (`Round.day`): "10:15", "10:15:30", "10:15 on 2026-11-17", or a number.
+
+    Parts of a second are left out; of a round without a date the next day is "10:15 (+1 day)".
+    """
+    if day is None or not math.isfinite(seconds):
+        return f"{round(seconds, 3):.10g}"
+    days, rest = divmod(round(seconds), DAY)
+    clock = f"{rest // 3600:02d}:{rest // 60 % 60:02d}" + (f":{rest % 60:02d}" if rest % 60 else "")
+    if not days:
+        return clock
+    if day:
+        return f"{clock} on {datetime.date.fromisoformat(day) + datetime.timedelta(days=days)}"
+    return f"{clock} ({days:+d} day{'s' if abs(days) > 1 else ''})"
+
+
+def iso(day: str, seconds: float) -> str:
+    """A time of a dated round: "2026-11-16T10:15:00"."""
+    midnight = datetime.datetime.fromisoformat(day)
+    return (midnight + datetime.timedelta(seconds=round(seconds))).isoformat()
+
+
+def length(day: str | None, seconds: float) -> str:
+    """How long: "25 min", "2 h 05 min", "40 s" where clock times came in, otherwise a number."""
+    if day is None or not math.isfinite(seconds):
+        return f"{round(seconds, 3):.10g}"
+    whole = math.ceil(round(seconds, 3))
+    if whole < 60:
+        return f"{whole} s"
+    minutes = math.ceil(whole / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"

@@ -26,9 +26,7 @@ def page_data(solution: RoundSolution) -> dict[str, Any]:
         return [seconds if finite else None, solution.spoken(seconds) if finite else ""]
 
     routes = []
-    for i, (route, colour) in enumerate(
-        zip(solution.plan.routes, colours(len(solution.plan.routes)), strict=True)
-    ):
+    for i, (route, colour) in enumerate(zip(solution.plan.routes, colours(len(solution.plan.routes)), strict=True)):
         told = {key: value for key, value in solution.route_document(route).items() if key not in ("visits", "stops")}
         visits = [
             solution.visit_document(route, visit)

@@ -39,7 +39,9 @@ class RoundSolution:
     events: tuple[Event, ...] = ()  # every better plan of the search, in order
     notes: tuple[str, ...] = ()
     interrupted: bool = False
-    read_with: Mapping[str, Any] = field(default_factory=dict)  # what was read beside the stops: matrix, vehicles, options
+    read_with: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # what was read beside the stops: matrix, vehicles, options
 
     @property
     def problem(self) -> str:
@@ -106,7 +108,9 @@ class RoundSolution:
         if self.round.xy is not None:
             return self.round.xy
         legs = self.round.legs.get(ANY) or next(iter(self.round.legs.values()))
-        return from_distances(np.where(np.isfinite(legs.distance), legs.distance, 0.0) if legs.distance.any() else legs.duration)
+        return from_distances(
+            np.where(np.isfinite(legs.distance), legs.distance, 0.0) if legs.distance.any() else legs.duration
+        )
 
     @property
     def embedded(self) -> bool:
@@ -192,7 +196,9 @@ class RoundSolution:
                 "rule": one.rule,
                 "route": None if one.route is None else one.route + 1,
                 "visit": one.visit,
-                "id": None if one.route is None or one.visit is None else self.plan.routes[one.route].visits[one.visit].id,
+                "id": None
+                if one.route is None or one.visit is None
+                else self.plan.routes[one.route].visits[one.visit].id,
                 "words": one.words,
                 "by": number(one.by) if math.isfinite(one.by) else None,
             }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from routelearn.data.numbers import shown
 from routelearn.errors import InputError
@@ -32,21 +32,32 @@ def routes_of(document: Mapping[str, Any], source: str) -> list[Mapping[str, Any
     return [route if isinstance(route, dict) else {"stops": route} for route in routes]
 
 
-def drives_of(round_: Round, routes: Sequence[Mapping[str, Any]], source: str) -> tuple[Drive, ...]:
+class Given(NamedTuple):
+    """What a plan says of a round."""
+
+    drives: tuple[Drive, ...]
+    kept: tuple[int, ...]  # how many stops at the beginning of each drive are marked as kept
+
+
+def given_plan(
+    round_: Round, routes: Sequence[Mapping[str, Any]], source: str, *, numbered: bool = False
+) -> Given:
     """What each vehicle does, in order; InputError for a stop or a vehicle that the round does not have.
 
-    Rules are not looked at: a stop may be there twice or not at all.
+    Rules are not looked at: a stop may be there twice or not at all. `numbered`: stops by number from 1, as in a `.sol`.
     """
+    names = [str(k + 1) for k in range(len(round_.stops))] if numbered else [stop.id for stop in round_.stops]
+    ids = {name: stop for stop, name in enumerate(names)}
     taken = [0] * len(round_.vehicles)
-    found = []
+    drives, kept = [], []
     for i, route in enumerate(routes, 1):
         where = f"{source}: route {i}"
         vehicle = _vehicle(round_, route.get("vehicle"), route.get("description"), taken, where)
-        order = tuple(_order(round_, round_.vehicles[vehicle], route, where))
-        if order:
+        if order := tuple(_order(round_, round_.vehicles[vehicle], route, ids, where)):
             taken[vehicle] += 1
-            found.append(Drive(vehicle, order))
-    return tuple(found)
+            drives.append(Drive(vehicle, order))
+            kept.append(_marked(route))
+    return Given(tuple(drives), tuple(kept))
 
 
 def _vehicle(round_: Round, name: Any, described: Any, taken: Sequence[int], where: str) -> int:
@@ -61,9 +72,10 @@ def _vehicle(round_: Round, name: Any, described: Any, taken: Sequence[int], whe
     return next(free, able[-1])
 
 
-def _order(round_: Round, vehicle: Vehicle, route: Mapping[str, Any], where: str) -> Iterator[int]:
+def _order(
+    round_: Round, vehicle: Vehicle, route: Mapping[str, Any], ids: Mapping[str, int], where: str
+) -> Iterator[int]:
     """Numbers of stops, and `~place` where the vehicle reloads."""
-    ids = {stop.id: i for i, stop in enumerate(round_.stops)}
     reloads = {round_.places[place]: place for place in vehicle.reloads}
     idle = {round_.places[place] for place in (vehicle.start, vehicle.end) if place is not None}
     idle |= {rest.id for rest in vehicle.breaks}
@@ -109,14 +121,11 @@ def _half(round_: Round, kind: str, name: str) -> int | None:
 # ------------------------------------------------------------------------------------------ what is kept
 
 
-def kept_in(routes: Sequence[Mapping[str, Any]]) -> list[int]:
-    """How many stops at the beginning of each route are marked as kept."""
-    counts = []
-    for route in routes:
-        visits = route.get("visits")
-        stops = [v for v in visits if isinstance(v, dict) and v.get("kind", "stop") == "stop"] if visits else []
-        counts.append(max((i for i, visit in enumerate(stops, 1) if visit.get("kept")), default=0))
-    return counts
+def _marked(route: Mapping[str, Any]) -> int:
+    """How many stops at the beginning of a route are marked as kept."""
+    visits = route.get("visits") or []
+    stops = [visit for visit in visits if isinstance(visit, dict) and visit.get("kind", "stop") == "stop"]
+    return max((i for i, visit in enumerate(stops, 1) if visit.get("kept")), default=0)
 
 
 def keeping(round_: Round, drives: Sequence[Drive], counts: Sequence[int]) -> tuple[Round, tuple[Drive, ...]]:

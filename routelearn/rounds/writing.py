@@ -19,9 +19,9 @@ from routelearn.rounds.plan import Route, Violation, Visit
 VROOM = "vroom.json"
 # Our rules, as VROOM calls what breaks them; others keep their names.
 CAUSES = {
-    "window": "delay", "shift": "delay", "start": "lead_time", "release": "lead_time", "capacity": "load",
-    "skills": "skills", "shipment": "precedence", "break": "missing_break", "max_driving": "max_travel_time",
-    "max_distance": "max_distance", "max_stops": "max_tasks",
+    "window": "delay", "end": "delay", "start": "lead_time", "release": "lead_time", "capacity": "load",
+    "vehicle": "skills", "shipment": "precedence", "break": "missing_break", "max_driving": "max_travel_time",
+    "max_stops": "max_tasks",
 }  # fmt: skip
 
 
@@ -43,7 +43,7 @@ def places_of(solution: RoundSolution) -> tuple[tuple[str, str], Any] | None:
 
 
 def to_csv(solution: RoundSolution) -> str:
-    """One line for each visit in driving order, then the stops that were left out; separated as the table that came in."""
+    """One line for each visit in driving order, then the stops left out; separated as the table that came in."""
     round_, output = solution.round, io.StringIO()
     own = list(dict.fromkeys(name for stop in round_.stops for name in stop.columns))
     places = places_of(solution)
@@ -81,7 +81,9 @@ def to_csv(solution: RoundSolution) -> str:
     for one in left:
         stop = round_.stops[one.stop]
         blank = [""] * (5 + len(loads) + 4)
-        writer.writerow(["", "", "", stop.id, "left out", *blank[1:], *location(stop.place), *given(one.stop), one.reason])
+        writer.writerow(
+            ["", "", "", stop.id, "left out", *blank[1:], *location(stop.place), *given(one.stop), one.reason]
+        )
     return output.getvalue()
 
 
@@ -94,7 +96,7 @@ def dimension_names(solution: RoundSolution, count: int) -> Sequence[str]:
 
 
 def to_vroom(solution: RoundSolution) -> str:
-    """VROOM's answer: whole seconds and its own field names. Reloading, which VROOM does not have, is a step `reload`."""
+    """VROOM's answer: whole seconds, its own field names. Reloading, which it does not have, is a step `reload`."""
     round_ = solution.round
     jobs = numbers([stop.id for stop in round_.stops])
     vehicles = numbers([vehicle.id for vehicle in round_.vehicles])
@@ -130,9 +132,7 @@ def to_vroom(solution: RoundSolution) -> str:
     return json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
 
 
-def vroom_route(
-    solution: RoundSolution, i: int, route: Route, job: Callable[[int], dict[str, Any]]
-) -> dict[str, Any]:
+def vroom_route(solution: RoundSolution, i: int, route: Route, job: Callable[[int], dict[str, Any]]) -> dict[str, Any]:
     """What VROOM tells of a route, with its steps."""
     round_, broken = solution.round, [one for one in solution.plan.violations if one.route == i]
     steps = []
@@ -234,9 +234,15 @@ def to_geojson(solution: RoundSolution) -> str:
     """A LineString for each route and a Point for each visit, longitude first."""
     if solution.round.latlon is None:
         raise InputError("GeoJSON needs places on the globe; these stops have no lat and lon (choose json or csv)")
-    return json.dumps(
-        {"type": "FeatureCollection", "features": list(features(solution))}, ensure_ascii=False, indent=1, allow_nan=False
-    ) + "\n"
+    return (
+        json.dumps(
+            {"type": "FeatureCollection", "features": list(features(solution))},
+            ensure_ascii=False,
+            indent=1,
+            allow_nan=False,
+        )
+        + "\n"
+    )
 
 
 def features(solution: RoundSolution) -> Iterator[dict[str, Any]]:
@@ -265,9 +271,19 @@ def features(solution: RoundSolution) -> Iterator[dict[str, Any]]:
                                                 "amount": amount(stop.delivery)})  # fmt: skip
 
 
+# -------------------------------------------------------------------------------------------------- .sol
+
+
+def to_sol(solution: RoundSolution) -> str:
+    """As the libraries have it: stops numbered from 1 in the order of the file, without vehicles and reloads."""
+    lines = [f"Route #{i}: {' '.join(str(s + 1) for s in r.stops)}" for i, r in enumerate(solution.plan.routes, 1)]
+    return "\n".join([*lines, f"Cost {number(solution.cost)}"]) + "\n"
+
+
 WRITERS: dict[str, Callable[[RoundSolution], str]] = {
     "json": RoundSolution.to_json,
     VROOM: to_vroom,
     "geojson": to_geojson,
     "csv": to_csv,
+    "sol": to_sol,
 }

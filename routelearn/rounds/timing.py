@@ -11,7 +11,12 @@ from routelearn.rounds.clock import length, spoken
 from routelearn.rounds.model import FOREVER, Amounts, Break, Round, Stop, Vehicle, Window
 from routelearn.rounds.plan import Drive, Kind, Plan, Route, Unassigned, Violation, Visit, total
 
-RULES: dict[str, int] = {  # the names of the rules, with their numbers in docs/rounds.md
+RULES: dict[
+    str, int
+] = {  # the names of the rules, with their numbers in docs/rounds.md (0: what a plan says of itself)
+    "itinerary": 0,
+    "load": 0,
+    "cost": 0,
     "start": 1,
     "release": 1,
     "leg": 2,
@@ -458,3 +463,13 @@ def broken_in_all(
             words = f"routes take between {length(round.day, min(durations))} and {length(round.day, max(durations))}"
             apart = length(round.day, round.most_time_apart)
             yield Violation(None, None, "time_apart", f"{words}; they may differ by {apart}", by)
+
+
+def rank(round: Round, plan: Plan) -> tuple[float, ...]:
+    """What is compared between plans that keep the rules, least first.
+
+    Stops left out without a penalty, those of the highest priority first; vehicles, where they come first; the cost.
+    """
+    out = [round.stops[entry.stop].priority for entry in plan.unassigned if round.stops[entry.stop].penalty is None]
+    left_out = [float(out.count(level)) for level in sorted({stop.priority for stop in round.stops}, reverse=True)]
+    return (*left_out, float(len(plan.routes)) if round.objective == "vehicles" else 0.0, plan.cost)

@@ -34,7 +34,7 @@ def numeric() -> set[str]:
 
 
 def with_attributes(function: Callable[..., None]) -> Callable[..., None]:
-    """The command with an option for each attribute of the problems that are loaded and of rounds, if it takes `limits`."""
+    """The command with an option for each attribute of the loaded problems and of rounds, if it takes `limits`."""
     signature = inspect.signature(function, eval_str=True)
     if LIMITS not in signature.parameters:
         return function

@@ -198,8 +198,9 @@ def summary(solution: RoundSolution, route: Route) -> str:
     from routelearn.rounds.units import amount_words
 
     day, vehicle = solution.round.day, solution.vehicle(route)
+    unit = f" {solution.round.length_unit}" if solution.round.length_unit else ""
     parts = [f"{len(route.stops)} stops", f"{length(day, route.duration)} out, {length(day, route.driving)} driving"]
-    parts.append(f"length {route.distance:,.6g}{f' {solution.round.unit}' if solution.round.unit else ''}")
+    parts.append(f"length {route.distance:,.6g}{unit}")
     if load := solution.load(route):
         of = f" of {amount_words(vehicle.capacity)}" if vehicle.capacity else ""
         parts.append(f"load {amount_words(load)}{of}")

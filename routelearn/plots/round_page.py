@@ -42,7 +42,7 @@ def page_data(solution: RoundSolution) -> dict[str, Any]:
         routes.append(told | {"label": solution.labels[i], "colour": colour, "visits": visits})
     return {
         "source": solution.source,
-        "unit": round_.unit,
+        "unit": round_.length_unit,
         "clock": round_.day is not None,
         "embedded": solution.embedded,
         "places": [[name, float(x), float(y)] for name, (x, y) in zip(round_.places, solution.layout, strict=True)],

@@ -18,7 +18,7 @@ SHADES = {"driving": 0.35, "service": 1.0, "wait": 0.12}  # how solid a part of 
 
 def caption(solution: RoundSolution) -> str:
     """One line on what is shown."""
-    unit = f" {solution.round.unit}" if solution.round.unit else ""
+    unit = f" {solution.round.length_unit}" if solution.round.length_unit else ""
     count = len(solution.plan.routes)
     parts = [f"{solution.problem}: cost {solution.cost:,.6g}", f"length {solution.length:,.6g}{unit}"]
     parts.append(f"{count} vehicle{'' if count == 1 else 's'}")

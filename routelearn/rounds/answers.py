@@ -16,10 +16,10 @@ import numpy as np
 from routelearn.data.geometry import from_distances, project
 from routelearn.data.solutions import write_text
 from routelearn.errors import InputError
-from routelearn.rounds.units import amount, number, told
 from routelearn.rounds.clock import spoken
 from routelearn.rounds.model import ALWAYS, ANY, Matrix, Round, Stop, Vehicle, attributes_of
 from routelearn.rounds.plan import Plan, Route, Visit
+from routelearn.rounds.units import amount, number, told
 from routelearn.solving.solution import PICTURES, Event
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class RoundSolution:
             "length": self.length,
             "duration": number(self.duration),
             **({"objective": self.round.objective} if vehicles_first else {}),
-            "unit": self.round.unit or None,
+            "unit": self.round.length_unit or None,
             "depot": self.depot,
             "routes": [self.route_document(route) for route in self.plan.routes],
             "unvisited": self.unvisited,

@@ -39,12 +39,10 @@ class Given(NamedTuple):
     kept: tuple[int, ...]  # how many stops at the beginning of each drive are marked as kept
 
 
-def given_plan(
-    round_: Round, routes: Sequence[Mapping[str, Any]], source: str, *, numbered: bool = False
-) -> Given:
+def given_plan(round_: Round, routes: Sequence[Mapping[str, Any]], source: str, *, numbered: bool = False) -> Given:
     """What each vehicle does, in order; InputError for a stop or a vehicle that the round does not have.
 
-    Rules are not looked at: a stop may be there twice or not at all. `numbered`: stops by number from 1, as in a `.sol`.
+    Rules are not looked at: a stop may be there twice or not at all. `numbered`: stops by number from 1, as in `.sol`.
     """
     names = [str(k + 1) for k in range(len(round_.stops))] if numbered else [stop.id for stop in round_.stops]
     ids = {name: stop for stop, name in enumerate(names)}

@@ -191,7 +191,7 @@ class Round:
         None  # clock times came in, and 0 is this midnight ("2026-11-16"; "": of no date); None: numbers did
     )
     rounding: str = "none"
-    unit: str = ""  # of lengths: "km", or "" where nobody says
+    length_unit: Literal["", "m", "km"] = ""  # of distances, where the file or its places tell
     separator: str = ","  # of the table that came in: the itinerary goes out alike
     decimal: str = "."
     where: tuple[str, ...] = ()  # by stop: "line 7", for messages

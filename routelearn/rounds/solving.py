@@ -35,8 +35,9 @@ def solve_round(
 ) -> RoundSolution:
     """The best plan found in `seconds`, or after so many iterations; `start` is a plan to improve.
 
-    With `iterations` the clock does not count, one thread searches unless more are asked for, and equal seeds give equal
-    plans. What vehicles keep (`Vehicle.kept`) stays at the beginning of their routes. `watch` hears of every better plan.
+    With `iterations` the clock does not count, one thread searches unless more are asked for, and equal seeds give
+    equal plans. What vehicles keep (`Vehicle.kept`) stays at the beginning of their routes. `watch` hears of every
+    better plan.
     """
     from routelearn.rounds.search import search_round
 

@@ -13,8 +13,8 @@ from typing import Any
 from routelearn.data.files import STDIN
 from routelearn.errors import InputError
 from routelearn.rounds.answers import RoundSolution
-from routelearn.rounds.units import amount, number, told
 from routelearn.rounds.plan import Route, Violation, Visit
+from routelearn.rounds.units import amount, number, told
 
 VROOM = "vroom.json"
 # Our rules, as VROOM calls what breaks them; others keep their names.
@@ -138,7 +138,9 @@ def vroom_route(solution: RoundSolution, i: int, route: Route, job: Callable[[in
     steps = []
     for position, visit in enumerate(route.visits):
         setup, service = setup_and_service(solution, visit)
-        at = {"id": visit.id} if visit.kind == "break" else {} if visit.stop is None else job(visit.stop)
+        at = {} if visit.stop is None else job(visit.stop)
+        if visit.kind in ("break", "reload"):
+            at = {"description": visit.id}
         steps.append(
             {
                 "type": visit.kind,

@@ -78,10 +78,10 @@ def solve(
         raise InputError(f"--keep {keep}: {len(found)} sets of stops for one plan; give the file of its stops")
     check_target(out, plot, found)
     plain = [one for one in found if isinstance(one, Stops)]
-    for one in plain:
-        how.check_no_round(one, iterations=iterations, keep=keep)
+    for those in plain:
+        how.check_no_round(those, iterations=iterations, keep=keep)
     if len(found) > 1 or is_file(out, ".sol"):  # what is wrong with one is told before the first is solved
-        problems = [to_instance(one, problem, **limits).problem for one in plain]
+        problems = [to_instance(those, problem, **limits).problem for those in plain]
         check_has_depot(out, problems)
 
     def solved(one: Stops | Round) -> Solution | RoundSolution:

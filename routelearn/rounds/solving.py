@@ -49,15 +49,19 @@ def solve_round(
         seconds, threads = LONGEST, threads or 1
     events: list[Event] = []
 
-    def hear(event: Event) -> None:
-        events.append(event)
+    def hear(after: float, cost: float) -> None:
+        events.append(Event(after, cost, "search"))
         if watch is not None:
-            watch(event)
+            watch(events[-1])
 
     drives = search_round(
         round, seconds=seconds, iterations=iterations, seed=seed, threads=threads, start=start, watch=hear
     )
-    plan = with_reasons(round, plan_of(round, drives))
+    plan = plan_of(round, drives)
+    if start is not None:  # never worse than what was given
+        before = plan_of(round, start)
+        plan = before if not before.violations and rank(round, before) < rank(round, plan) else plan
+    plan = with_reasons(round, plan)
     refuse_missing(round, plan)
     verdict = judge(round, plan)
     if verdict.violations:
@@ -67,6 +71,12 @@ def solve_round(
         round, replace(plan, cost=verdict.cost, violations=()), seconds=spent, events=tuple(events), notes=round.notes,
         read_with=read_with or {},
     )  # fmt: skip
+
+
+def rank(round: Round, plan: Plan) -> tuple[int, int, float]:
+    """What decides between two plans: stops that must be visited and are not, vehicles if they come first, the cost."""
+    missing = sum(round.stops[one.stop].penalty is None for one in plan.unassigned)
+    return missing, len(plan.routes) if round.objective == "vehicles" else 0, plan.cost
 
 
 def check_round(

@@ -6,7 +6,7 @@ import json
 import re
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -16,7 +16,6 @@ from routelearn.data.csv_file import DELIMITERS, rows_of
 from routelearn.data.files import read_text
 from routelearn.data.names import spelled
 from routelearn.data.numbers import shown
-from routelearn.data.solutions import Solution
 from routelearn.errors import Infeasible, InputError
 from routelearn.solving.strict import check_strictly
 
@@ -155,7 +154,17 @@ def in_their_terms(reason: str, converted: Converted, nodes: list[int], numbered
     return _NODE.sub(stop, reason)
 
 
-def remeasured(said: dict[str, Any], measured: Solution) -> str | None:
+class Measured(Protocol):
+    """Any answer."""
+
+    @property
+    def cost(self) -> float: ...
+
+    @property
+    def length(self) -> float: ...
+
+
+def remeasured(said: dict[str, Any], measured: Measured) -> str | None:
     """How cost or length differ from what the file says, in words; None if both agree."""
     for name in ("cost", "length"):
         told, now = said.get(name), getattr(measured, name)

@@ -246,11 +246,14 @@ def test_stops_that_were_changed_count_more_than_the_visits_beside_them():
     ("route", "words"),
     [
         ({"stops": ["Nobody"]}, "plan: route 1 visits 'Nobody', which is not among the stops"),
-        ({"stops": ["Ana"], "vehicle": "truck"}, "plan: route 1 has the vehicle 'truck', which the round does not have; it has van, bike"),
+        (
+            {"stops": ["Ana"], "vehicle": "truck"},
+            "plan: route 1 has the vehicle 'truck', which the round does not have; it has van, bike",
+        ),
         ({"stops": 3}, "plan: route 1 is not a list of ids"),
         ({"visits": [1]}, "plan: route 1: a visit is 1; an object is needed"),
     ],
-)  # fmt: skip
+)
 def test_what_the_round_does_not_have_is_refused(route, words):
     with pytest.raises(InputError) as error:
         given_plan(city(), [route], "plan")

@@ -63,10 +63,11 @@ def node_number(word: str, where: str) -> int:
     return int(word)
 
 
-def document(text: str, source: str, problem: str | None = None) -> Document:
-    """Keywords with their values, and sections with their lines, up to EOF."""
+def document(text: str, source: str, problem: str | None = None, more: tuple[str, ...] = ()) -> Document:
+    """Keywords with their values, and sections with their lines, up to EOF; `more` sections than usual may be there."""
     known = (
         *SECTIONS,
+        *more,
         *(one.library.removesuffix("_SECTION") for one in table(problem).columns.values() if one.library),
     )
     parts = Document(source, {}, {})
@@ -114,8 +115,8 @@ def places(parts: Document, rounded: bool = True, problem: str | None = None) ->
     kind = (parts.value("TYPE") or "TSP").split()[0].upper()  # some files name an author after it
     if kind not in TYPES:
         raise InputError(f"{source}: TYPE {shown(kind)}; the choices are {', '.join(TYPES)}")
-    numbers, where = _nodes(parts)
-    coordinates = _coordinates(parts, numbers)
+    numbers, where = nodes_of(parts)
+    coordinates = coordinates_of(parts, numbers)
     metric = (parts.value("EDGE_WEIGHT_TYPE") or ("EXPLICIT" if coordinates is None else "EUC_2D")).upper()
     if metric != "EXPLICIT" and metric not in FROM_COORDINATES:
         raise InputError(
@@ -123,7 +124,7 @@ def places(parts: Document, rounded: bool = True, problem: str | None = None) ->
         )
     matrix: np.ndarray | None
     if metric == "EXPLICIT":
-        matrix = _explicit(parts, len(numbers))
+        matrix = lengths_of(parts, len(numbers))
     elif coordinates is None:
         raise InputError(f"{source}: {metric} needs a NODE_COORD_SECTION")
     elif metric == "EUC_2D" and not rounded:
@@ -169,7 +170,7 @@ def places(parts: Document, rounded: bool = True, problem: str | None = None) ->
     )
 
 
-def _nodes(parts: Document) -> tuple[dict[int, int], tuple[str, ...]]:
+def nodes_of(parts: Document) -> tuple[dict[int, int], tuple[str, ...]]:
     """{number: index} of the nodes in the order of the file, and the line of each."""
     count = None
     if "DIMENSION" in parts.values:
@@ -193,7 +194,7 @@ def _nodes(parts: Document) -> tuple[dict[int, int], tuple[str, ...]]:
     return numbers, tuple(f"line {line}" for line, _ in lines)
 
 
-def _coordinates(parts: Document, numbers: dict[int, int]) -> np.ndarray | None:
+def coordinates_of(parts: Document, numbers: dict[int, int]) -> np.ndarray | None:
     """[N, 2]; a display position serves where the lengths are given."""
     section = next((s for s in ("NODE_COORD_SECTION", "DISPLAY_DATA_SECTION") if parts.sections.get(s)), None)
     if section is None:
@@ -202,7 +203,7 @@ def _coordinates(parts: Document, numbers: dict[int, int]) -> np.ndarray | None:
     return np.array([[real(word, parts.at(line), "a coordinate") for word in words] for line, words in rows])
 
 
-def _explicit(parts: Document, count: int) -> np.ndarray:
+def lengths_of(parts: Document, count: int) -> np.ndarray:
     lines = parts.sections.get("EDGE_WEIGHT_SECTION")
     if lines is None:
         raise InputError(f"{parts.source}: EDGE_WEIGHT_TYPE EXPLICIT needs an EDGE_WEIGHT_SECTION")

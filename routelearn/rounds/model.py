@@ -195,7 +195,7 @@ class Round:
     separator: str = ","  # of the table that came in: the itinerary goes out alike
     decimal: str = "."
     where: tuple[str, ...] = ()  # by stop: "line 7", for messages
-    vehicles_where: tuple[str, ...] = ()
+    vehicles_where: tuple[str, ...] = ()  # by vehicle, with the file: "vans.csv, line 2"
     notes: tuple[str, ...] = ()
 
     def legs_of(self, vehicle: Vehicle) -> Legs:
@@ -205,6 +205,10 @@ class Round:
         """Where the file gives a stop, to begin a message with."""
         place = self.where[stop] if self.where else f"stop {self.stops[stop].id!r}"
         return f"{self.source}, {place}"
+
+    def vehicle_at(self, vehicle: int) -> str:
+        """Where a file gives a vehicle, to begin a message with."""
+        return self.vehicles_where[vehicle] if self.vehicles_where else f"{self.source}, vehicle {vehicle + 1}"
 
     def serves(self, vehicle: Vehicle, stop: Stop) -> bool:
         """Whether a vehicle may visit a stop, by skills and by name."""

@@ -11,7 +11,6 @@ from routelearn.errors import Infeasible, InputError
 from routelearn.rounds.answers import RoundSolution
 from routelearn.rounds.model import Round
 from routelearn.rounds.plan import Drive, Plan, Unassigned
-from routelearn.rounds.reasons import reason
 from routelearn.rounds.referee import judge
 from routelearn.rounds.timing import plan_of
 from routelearn.solving.arguments import LONGEST, effort
@@ -85,7 +84,9 @@ def check_round(
     """A plan as it was given, with times, cost and every rule that it breaks."""
     plan = with_reasons(round_, plan_of(round_, drives))
     verdict = judge(round_, plan)
-    checked = replace(plan, cost=verdict.cost, violations=tuple(verdict.violations))
+    known = {(one.rule, one.route) for one in plan.violations}
+    more = [one for one in verdict.violations if (one.rule, one.route) not in known]
+    checked = replace(plan, cost=verdict.cost, violations=(*plan.violations, *more))
     return RoundSolution(round_, checked, notes=(*round_.notes, *notes), read_with=read_with or {})
 
 
@@ -93,6 +94,10 @@ def with_reasons(round_: Round, plan: Plan) -> Plan:
     """The plan, with a reason for every stop that is not in it."""
     served = {stop for route in plan.routes for stop in route.stops}
     left = [i for i in range(len(round_.stops)) if i not in served]
+    if not left:
+        return plan
+    from routelearn.rounds.reasons import reason
+
     return replace(plan, unassigned=tuple(Unassigned(i, reason(round_, plan, i)) for i in left))
 
 

@@ -105,6 +105,7 @@ class ServiceWorker:
             ),
             "batch": lambda: jobs.solve_batch(fields, self.limits, board.stop, self.models),
             "stops": lambda: jobs.read_file(fields, self.limits),
+            "check": lambda: jobs.check(fields),
             "think": lambda: think(fields, self.limits, board.stop, self.models),
         }
         result: Any

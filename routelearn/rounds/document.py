@@ -1,4 +1,4 @@
-"""A round as a document that `round_from_document` reads: for the page, and for whoever wants to send a file's round."""
+"""A round as a document that `round_from_document` reads: for the page, and for whoever sends a file's round."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ def _location(round_: Round, place: int) -> dict[str, float]:
 def _changed(of: Stop | Vehicle) -> list[str]:
     """The declared attributes that are not what every stop or vehicle has."""
     fields = {one.name: one for one in dataclasses.fields(of)}
-    return [a.name for a in attributes_of(type(of)) if getattr(of, a.name) != fields[a.name].default]
+    kind: type = type(of)
+    return [a.name for a in attributes_of(kind) if getattr(of, a.name) != fields[a.name].default]
 
 
 def _stop(round_: Round, stop: Stop) -> dict[str, Any]:
@@ -70,9 +71,8 @@ def _stop(round_: Round, stop: Stop) -> dict[str, Any]:
 
 def _columns(stop: Stop, values: dict[str, Any]) -> dict[str, str]:
     """The user's own, where they cannot be taken for something else."""
-    return {
-        name: text for name, text in stop.columns.items() if name not in values and name not in ("id", "lat", "lon")
-    }
+    places = ("id", "lat", "lon", "x", "y")
+    return {name: text for name, text in stop.columns.items() if name not in values and name not in places}
 
 
 def _vehicle(round_: Round, vehicle: Vehicle, own: dict[int, str]) -> dict[str, Any]:

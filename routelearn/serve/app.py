@@ -90,10 +90,9 @@ class Service:
             what = f"{fields['seconds']:g} seconds"
             raise over(422, "seconds", self.limits.seconds, what, "seconds")
         if s.kind_of(fields) == "round":
-            if (fields["iterations"] or 0) > self.limits.iterations:
-                raise over(
-                    422, "iterations", self.limits.iterations, f"{fields['iterations']} iterations", "iterations"
-                )
+            most, asked = self.limits.iterations, fields["iterations"] or 0
+            if asked > most:
+                raise over(422, "iterations", most, f"{asked} iterations", "iterations")
             return 1
         if fields["solver"] is not None and fields["decode"] is not None:
             raise InputError("both solver and decode are given; a solver does not decode")

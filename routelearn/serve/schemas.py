@@ -133,9 +133,7 @@ class RoundRequest(BaseModel):
 
     model_config = ConfigDict(extra="allow", json_schema_extra={"examples": [{**ROUND, "seconds": 0.5}]})
     stops: Any = Field(None, description=f"a list of objects: id, lat and lon or x and y, {_named(Stop)}")
-    vehicles: Any = Field(
-        None, description=f"a list of objects: id, start, end, breaks, {_named(Vehicle)}; or a number"
-    )
+    vehicles: Any = Field(None, description=f"a number, or objects: id, start, end, breaks, {_named(Vehicle)}")
     depot: Any = Field(None, description="a place, or the id of a stop")
     depots: Any = Field(None, description="several places")
     shipments: Any = Field(None, description="pairs of ids: where each is picked up, and where it is brought")

@@ -11,6 +11,7 @@ import math
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ def random_round(seed: int, most_stops: int = MOST_STOPS) -> Round:
     return drawn(seed, most_stops)[0]
 
 
+@lru_cache(maxsize=5000)
 def drawn(seed: int, most_stops: int = MOST_STOPS) -> tuple[Round, tuple[Drive, ...]]:
     """A round, and the plan that it was made around: a feasible one."""
     maker = Maker(random.Random(f"rounds {seed}"), most_stops)
@@ -41,7 +43,7 @@ class Maker:
 
     def __init__(self, rng: random.Random, most_stops: int) -> None:
         self.rng = rng
-        self.stops = rng.randint(1, most_stops)
+        self.stops = 1 if rng.random() < 0.03 else rng.randint(min(2, most_stops), most_stops)
         self.drives: tuple[Drive, ...] = ()
         self.left_out: list[int] = []
         self.round = self.bare()
@@ -73,7 +75,7 @@ class Maker:
         rng.shuffle(where)
         stops = tuple(Stop(id=f"s{i}", place=place) for i, place in enumerate(where))
         vehicles = []
-        for k in range(rng.choice((1, 1, 2, 2, 3))):
+        for k in range(rng.choice((1, 2, 2, 3, 3))):
             start = rng.randrange(depots)
             end: int | None = start if self.chance(0.7) else rng.randrange(depots)
             vehicles.append(
@@ -137,15 +139,20 @@ class Maker:
 
     def make(self) -> None:
         self.backhauls = self.chance(0.2)
+        self.balanced = self.chance(0.25)
+        self.limited = self.chance(0.35)
+        self.ranked = self.chance(0.25)
         self.amounts()
-        if self.chance(0.4):
+        self.reloading = self.chance(0.4)
+        if self.reloading:
             self.several_trips()
         self.draw()
         steps = [
             (0.5, self.service), (0.25, self.setup), (0.15, self.releases), (0.3, self.breaks), (0.6, self.windows),
-            (0.3, self.late), (0.7, self.capacity), (0.6, self.shifts), (0.25, self.overtime), (0.3, self.limits),
-            (0.35, self.skills), (0.3, self.named), (0.5, self.costs), (0.2, self.apart), (0.2, self.kept),
-            (0.35, self.penalties), (0.3, self.priorities),
+            (0.3, self.late), (1.0 if self.reloading else 0.7, self.capacity), (0.6, self.shifts),
+            (0.25, self.overtime), (self.limited, self.limits), (0.35, self.skills),
+            (0.3, self.named), (0.5, self.costs), (self.balanced, self.apart), (0.2, self.kept),
+            (0.35, self.penalties), (self.ranked, self.priorities),
         ]  # fmt: skip
         for probability, step in steps:
             if self.chance(probability):
@@ -198,7 +205,7 @@ class Maker:
         def change(k: int, vehicle: Vehicle) -> dict[str, Any]:
             at = depots[0] if vehicle.start is None else vehicle.start
             reloads = tuple(sorted({at, self.rng.choice(depots)}))
-            reload_time = self.rng.choice((0.0, 300.0, 900.0))
+            reload_time = self.rng.choice((0.0, 900.0, 1800.0, 3600.0))
             return {"trips": self.rng.choice((2, 3)), "reloads": reloads, "reload_time": reload_time}
 
         self.each_vehicle(change, 0.7)
@@ -210,16 +217,19 @@ class Maker:
         halves = {half for pair in units for half in pair}
         units += [[i] for i in range(self.stops) if i not in halves]
         rng.shuffle(units)
-        if len(units) > 1 and self.chance(0.25):
+        if len(units) > 1 and (self.ranked or self.chance(0.15)):
             for _ in range(rng.randint(1, 2)):
                 if len(units) > 1:
                     self.left_out += units.pop()
         fleet = [k for k, v in enumerate(round_.vehicles) for _ in range(2 if v.number is None else v.number)]
         rng.shuffle(fleet)
-        fleet = fleet[: rng.randint(1, min(4, len(fleet), len(units)))]
+        most = min(4, len(fleet), len(units))
+        fleet = fleet[: rng.randint(min(2, most) if self.balanced or self.limited else 1, most)]
         assert round_.xy is not None
         units.sort(key=lambda unit: math.atan2(*(round_.xy[round_.stops[unit[0]].place] - 50)))  # type: ignore[index]
         cuts = sorted(rng.sample(range(1, len(units)), len(fleet) - 1)) if len(fleet) > 1 else []
+        if self.balanced or self.ranked:
+            cuts = [len(units) * (i + 1) // len(fleet) for i in range(len(fleet) - 1)]
         drives = []
         for vehicle, begin, end in zip(fleet, [0, *cuts], [*cuts, len(units)], strict=True):
             mine = units[begin:end]
@@ -231,6 +241,10 @@ class Maker:
                     order.append(~rng.choice(round_.vehicles[vehicle].reloads))
                 order += self.trip(mine[b:e])
             drives.append(Drive(vehicle, tuple(order)))
+        if self.ranked:  # no vehicle is spare
+            used = sorted(set(fleet))
+            drives = [Drive(used.index(drive.vehicle), drive.order) for drive in drives]
+            self.round = replace(round_, vehicles=tuple(round_.vehicles[k] for k in used))
         self.drives = tuple(drives)
 
     def trip(self, units: list[list[int]]) -> list[int]:
@@ -294,7 +308,7 @@ class Maker:
         self.each_stop(change, 0.6)
 
     def skills(self) -> None:
-        self.each_vehicle(lambda k, v: {"skills": frozenset(s for s in SKILLS if self.chance(0.6))}, 1.0)
+        self.each_vehicle(lambda k, v: {"skills": frozenset(s for s in SKILLS if self.chance(0.45))}, 1.0)
 
         def change(i: int, stop: Stop) -> dict[str, Any]:
             vehicle = self.vehicle_of(i)
@@ -324,7 +338,15 @@ class Maker:
                 self.round = replace(self.round, stops=tuple(stops))
 
     def priorities(self) -> None:
-        self.each_stop(lambda i, stop: {"priority": self.rng.randint(0, 3)}, 0.8)
+        """Mostly where not all stops can be served, because there are too few vehicles for them."""
+        self.each_stop(lambda i, stop: {"priority": self.rng.randint(0, 3)}, 0.9)
+
+        def change(k: int, vehicle: Vehicle) -> dict[str, Any]:
+            routes = self.routes(k)
+            return {"number": len(routes), "max_stops": max(len(route.stops) for route in routes)}
+
+        if self.chance(0.8):
+            self.each_vehicle(change, 1.0)
 
     # Attributes of vehicles
 
@@ -366,20 +388,20 @@ class Maker:
         self.each_vehicle(change, 0.7)
 
     def limits(self) -> None:
-        def change(k: int, vehicle: Vehicle) -> dict[str, Any]:
+        def change(limit: str, k: int, vehicle: Vehicle) -> dict[str, Any]:
             routes = self.routes(k)
-            which = self.rng.choice(("max_duration", "max_distance", "max_driving", "max_stops"))
             value = {
                 "max_duration": lambda route: route.duration,
                 "max_distance": lambda route: route.distance,
                 "max_driving": lambda route: route.driving,
                 "max_stops": lambda route: len(route.stops),
-            }[which]
+            }[limit]
             most = max((value(route) for route in routes), default=value(self.plan.routes[0]))
-            return {which: int(most) if which == "max_stops" else float(math.ceil(most * self.rng.choice(TIGHT)))}
+            return {limit: int(most) if limit == "max_stops" else float(math.ceil(most * self.rng.choice(TIGHT)))}
 
-        for _ in range(self.rng.randint(1, 2)):
-            self.each_vehicle(change, 0.8)
+        limits = ("max_duration", "max_distance", "max_driving", "max_stops")
+        for limit in self.rng.sample(limits, self.rng.randint(1, 2)):
+            self.each_vehicle(partial(change, limit), 1.0)
 
     def costs(self) -> None:
         def change(k: int, vehicle: Vehicle) -> dict[str, Any]:
@@ -432,9 +454,12 @@ class Maker:
         times = [route.duration for route in self.plan.routes]
         if self.chance(0.6):
             self.keeps(replace(self.round, most_stops_apart=float(max(counts) - min(counts))))
+            if len(counts) > 1 and self.chance(0.8):  # so that one vehicle is not enough
+                most = min(max(counts) + self.rng.randint(0, 2), sum(counts) - 1)
+                self.each_vehicle(lambda k, vehicle: {"max_stops": most}, 1.0)
         if self.chance(0.6):
-            most = float(math.ceil((max(times) - min(times)) * self.rng.choice(TIGHT)))
-            self.keeps(replace(self.round, most_time_apart=most))
+            apart = float(math.ceil((max(times) - min(times)) * self.rng.choice(TIGHT)))
+            self.keeps(replace(self.round, most_time_apart=apart))
 
 
 # What a round has, and the round without it

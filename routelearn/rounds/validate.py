@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from routelearn.data.numbers import shown
 from routelearn.errors import InputError
@@ -29,6 +30,8 @@ from routelearn.rounds.model import (
 
 NAMED = 3  # stops in one message
 SLACK = 1e-6  # what sums of doubles may be off by
+
+Flags = NDArray[np.bool_]
 
 
 def checked(given: Round) -> Round:
@@ -81,12 +84,12 @@ def _check_numbers(given: Round) -> None:
     for k, vehicle in enumerate(given.vehicles):
         where = given.vehicle_at(k)
         _check_fields(vehicle, where)
-        for one in vehicle.breaks:
-            for window in one.windows:
-                _check_window(window, f"{where}, break {shown(one.id)}", "window")
-            _check_number(one.service, "not negative", f"{where}, break {shown(one.id)}", "its length")
-            if not one.windows:
-                raise InputError(f"{where}, break {shown(one.id)}: no window; leave it out for any time")
+        for pause in vehicle.breaks:
+            for window in pause.windows:
+                _check_window(window, f"{where}, break {shown(pause.id)}", "window")
+            _check_number(pause.service, "not negative", f"{where}, break {shown(pause.id)}", "its length")
+            if not pause.windows:
+                raise InputError(f"{where}, break {shown(pause.id)}: no window; leave it out for any time")
         if vehicle.trips > 1 and not vehicle.reloads:
             raise InputError(f"{where}: {vehicle.trips} trips, but no place to reload; give one, or 1 trip")
     for one in attributes_of(Round):
@@ -96,7 +99,7 @@ def _check_numbers(given: Round) -> None:
 
 
 def _check_fields(thing: Stop | Vehicle, where: str) -> None:
-    for one in attributes_of(type(thing)):
+    for one in attributes_of(Stop if isinstance(thing, Stop) else Vehicle):
         value = getattr(thing, one.name)
         if one.name == "windows":
             for window in value:
@@ -270,7 +273,7 @@ def _servable(given: Round) -> Round:
     fits = np.zeros(len(given.stops), dtype=bool)
     may = np.zeros(len(given.stops), dtype=bool)
     short: list[int] = []
-    asked: dict[Any, tuple[Matrix, Matrix]] = {}
+    asked: dict[Vehicle, tuple[Flags, Flags]] = {}
     for k, vehicle in enumerate(given.vehicles):
         key = replace(vehicle, id="", number=1, fixed_cost=0.0, kept=())
         names = arrays.named[:, k]
@@ -350,21 +353,19 @@ class _Arrays:
                 self.named[i] = [
                     (stop.only is None or name in stop.only) and name not in stop.forbidden for name in ids
                 ]
-        self._skills: dict[frozenset[str], Matrix] = {}
+        self._skills: dict[frozenset[str], Flags] = {}
         self._shortest: dict[tuple[int, int, bool], Matrix] = {}
 
-    def skilled(self, vehicle: Vehicle) -> Matrix:
+    def skilled(self, vehicle: Vehicle) -> Flags:
         if vehicle.skills not in self._skills:
             self._skills[vehicle.skills] = np.array([stop.skills <= vehicle.skills for stop in self.given.stops])
         return self._skills[vehicle.skills]
 
-    def fits(self, vehicle: Vehicle) -> Matrix:
+    def fits(self, vehicle: Vehicle) -> Flags:
         capacity = np.array(vehicle.capacity)
-        found: Matrix = (
-            (self.amounts <= capacity * (1 + 1e-9) + SLACK).all(1)
-            if len(capacity)
-            else np.ones(len(self.place), dtype=bool)
-        )
+        if not len(capacity):
+            return np.ones(len(self.place), dtype=bool)
+        found: Flags = np.all(self.amounts <= capacity * (1 + 1e-9) + SLACK, axis=1)
         return found
 
     def _ways(self, matrix: Matrix, place: int | None, towards: bool) -> Matrix:
@@ -386,20 +387,21 @@ class _Arrays:
         way = self._ways(legs.distance, vehicle.start, False) + self._ways(legs.distance, vehicle.end, True)
         return out, back, way
 
-    def in_shift(self, vehicle: Vehicle) -> Matrix:
+    def in_shift(self, vehicle: Vehicle) -> Flags:
         """Whether the shift is long enough for each stop alone, whenever its window is."""
         out, back, _ = self._trip(vehicle)
         low, high = vehicle.shift
-        return out + self.service + back <= high - low + vehicle.overtime + SLACK
+        found: Flags = out + self.service + back <= high - low + vehicle.overtime + SLACK
+        return found
 
-    def in_time(self, vehicle: Vehicle) -> Matrix:
+    def in_time(self, vehicle: Vehicle) -> Flags:
         """Whether each stop alone can be served in its window, in the shift and within all limits: never too strict."""
         out, back, way = self._trip(vehicle)
         leave = np.maximum(vehicle.shift[0], self.release)
         begin = np.maximum(leave + out, self.open)
         with np.errstate(invalid="ignore"):
             end = np.where(np.isfinite(begin), begin + self.service + back, -FOREVER)
-        found: Matrix = (
+        found: Flags = (
             (begin <= self.close + SLACK)
             & (end <= vehicle.shift[1] + vehicle.overtime + SLACK)
             & (out + self.service + back <= vehicle.max_duration + SLACK)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from routelearn.data.numbers import blank, real, shown
 from routelearn.errors import InputError
-from routelearn.rounds.model import ALWAYS, FOREVER, Window
+from routelearn.rounds.model import ALWAYS, Window
 
 DAY, HOUR, MINUTE = 86_400, 3_600, 60
 LONGEST = 200  # characters of a cell with windows
@@ -86,16 +86,14 @@ def moment(raw: Any) -> Moment | None:
         if hour > 24:
             return None
     seconds = hour * HOUR + int(part["minute"] or 0) * MINUTE + float(part["second"] or 0)
-    zone = part["zone"]
-    if zone is not None and zone.lower() != "z" and not part["iso"]:  # 08:00-10:00 is a stretch
+    written = (part["zone"] or "").lower()
+    if written in ("", "z"):
+        return Moment(day, seconds, 0.0 if written else None)
+    if not part["iso"]:  # 08:00-10:00 is a stretch
         return None
-    if zone is None:
-        return Moment(day, seconds, None)
-    if zone.lower() == "z":
-        return Moment(day, seconds, 0.0)
-    digits = zone[1:].replace(":", "")
+    digits = written[1:].replace(":", "")
     east = float(int(digits[:2]) * HOUR + int(digits[2:]) * MINUTE)
-    return Moment(day, seconds, east if zone[0] == "+" else -east)
+    return Moment(day, seconds, east if written[0] == "+" else -east)
 
 
 def _of_day(at: time) -> float:
@@ -254,7 +252,3 @@ def length(raw: Any, unit: float, where: str, what: str) -> float:
             parts = ((match["h"], HOUR), (match["m"], MINUTE), (match["s"], 1))
             return sum(real(n.replace(",", "."), where, what) * size for n, size in parts if n is not None)
     return real(raw, where, what) * unit
-
-
-def forever(value: float) -> bool:
-    return value in (FOREVER, -FOREVER)

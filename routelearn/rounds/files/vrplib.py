@@ -172,8 +172,6 @@ class _Columns:
         back = self._rows("BACKHAUL")
         service, release = self._numbers("SERVICE_TIME"), self._numbers("RELEASE_TIME")
         prizes = self._rows("PRIZE", 1)
-        if demand is None and back is None and self.pairs is None:
-            raise InputError(f"{parts.source}: no DEMAND_SECTION; a .vrp file gives every node's demand")
         released = "RELEASE_TIME_SECTION" in parts.sections or "RELEASE_TIME" in parts.values
         size = len((demand or back or [[0.0]])[0])
         zero: Amounts = (0.0,) * size

@@ -1,0 +1,71 @@
+"""Excel workbooks (.xlsx), through openpyxl: sheets as rows of cells."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from datetime import date, datetime, time, timedelta
+from typing import Any
+
+from routelearn.data.files import MEGABYTE
+from routelearn.errors import InputError
+
+SUFFIXES = (".xlsx", ".xlsm")
+LARGEST = 256 * MEGABYTE  # once it is unpacked
+MOST_ROWS = 100_000
+MOST_COLUMNS = 1_000
+
+Sheet = list[tuple[int, list[Any]]]  # number of the row, and its cells; "" for an empty one
+
+
+def is_workbook(data: bytes) -> bool:
+    return data[:4] == b"PK\x03\x04" and b"xl/workbook.xml" in data
+
+
+def sheets(data: bytes, source: str) -> dict[str, Sheet]:
+    """The sheets by name, in their order, without rows that are blank."""
+    try:
+        import openpyxl
+    except ImportError:
+        raise InputError(
+            f"{source}: Excel workbooks need openpyxl; pip install 'routelearn[excel]', or save it as CSV (UTF-8)"
+        ) from None
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            if sum(entry.file_size for entry in archive.infolist()) > LARGEST:
+                raise InputError(f"{source}: larger than {LARGEST / MEGABYTE:.0f} MB once unpacked; save it as CSV")
+        book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
+        return {sheet.title: _rows(sheet, source) for sheet in book.worksheets}
+    except InputError:
+        raise
+    except Exception as error:  # whatever a broken archive or its XML makes openpyxl raise
+        words = " ".join(str(error).split())[:80]
+        raise InputError(f"{source}: not a readable Excel workbook ({words}); save it again, or as CSV") from None
+
+
+def _rows(sheet: Any, source: str) -> Sheet:
+    found: Sheet = []
+    for number, cells in enumerate(sheet.iter_rows(values_only=True), 1):
+        if number > MOST_ROWS or len(cells) > MOST_COLUMNS:
+            raise InputError(f"{source}: a sheet of more than {MOST_ROWS:,} rows or {MOST_COLUMNS:,} columns; cut it")
+        values = [_value(cell) for cell in cells]
+        if any(value != "" for value in values):
+            found.append((number, values))
+    return found
+
+
+def _value(cell: Any) -> Any:
+    """A cell as people would write it: clock times as text, whole numbers without a point."""
+    if cell is None:
+        return ""
+    if isinstance(cell, datetime):
+        return cell.isoformat(" ")
+    if isinstance(cell, date | time):
+        return cell.isoformat()
+    if isinstance(cell, timedelta):
+        return f"{cell.total_seconds():g} s"
+    if isinstance(cell, bool):
+        return "1" if cell else "0"
+    if isinstance(cell, float) and cell == cell and abs(cell) < 1e15 and cell == int(cell):
+        return int(cell)
+    return cell if isinstance(cell, int | float) else str(cell)

@@ -1,0 +1,285 @@
+"""What columns of stops and vehicles are called, in English, German, French and Spanish: names into attributes."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from routelearn.data.names import BESIDE, ENDS, NOT_BESIDE, PLACES, SPELLINGS, TYPOS, WORDS
+from routelearn.data.numbers import shown
+from routelearn.data.rules import PICKUPS, SERVICE, SHIFT, SKILLS, WINDOW, stated
+from routelearn.errors import InputError
+from routelearn.problems.attributes import CAPACITY, DEMAND, Attribute, folded
+from routelearn.rounds.files.clock import clock_like
+from routelearn.rounds.model import Round, Stop, Vehicle, attributes_of
+
+STRETCHES = ("windows", "shift", "breaks")  # two columns may give them, or one
+# What only one of the two kinds of tables has, beside the declared attributes; the first word is the name.
+MORE: dict[type, dict[str, tuple[str, ...]]] = {
+    Stop: {
+        "id": ("id", *WORDS["id"], "stop"),
+        "name": ("name", *WORDS["name"]),
+        "depot": ("depot", *WORDS["depot"]),
+        "shipment": ("shipment", "Sendung", "Sendungsnummer", "envoi", "expédition", "envío"),
+        "place": ("place",),
+    },
+    Vehicle: {
+        "id": (
+            *("id", "name", "vehicle", "vehicle id", "van", "truck", "plate", *WORDS["id"]),
+            *("Fahrzeug", "LKW", "Wagen", "Kennzeichen", "véhicule", "camion", "vehículo", "camión", "furgoneta"),
+        ),
+        "start": ("start", "start place", "depot", "Startort", "Lager", "départ", "entrepôt", "origen", "almacén"),
+        "end": ("end", "end place", "Endort", "Zielort", "arrivée", "destino"),
+        "breaks": ("breaks", "break", "break window", "Pause", "Pausenfenster", "Pausenzeit", "pausa", "descanso"),
+        "break_duration": (
+            *("break_duration", "break time", "break length", "Pausendauer", "durée de pause", "duración de la pausa"),
+        ),
+        "reloads": ("reloads", "reload", "reload place", "Ladeort", "Nachladeort"),
+        "kept": ("kept",),
+    },
+}
+ALSO = {(Stop, "delivery"): DEMAND.also, (Vehicle, "capacity"): CAPACITY.also}
+ALSO[Stop, "only"] = ("vehicle", "vehicles", "Fahrzeug", "véhicule", "vehículo")
+# The two ends without a word before them; those that are clear may stand alone.
+BARE = (
+    *ENDS,
+    *(("ab", "bis"), ("ready", "due"), ("readytime", "duedate"), ("readytime", "duetime"), ("starttime", "endtime")),
+    *(("startzeit", "endzeit"), ("fruhestens", "spatestens"), ("fruehestens", "spaetestens"), ("opens", "closes")),
+    *(("opening", "closing"), ("openingtime", "closingtime"), ("heuredebut", "heurefin"), ("ouverture", "fermeture")),
+    *(("heureouverture", "heurefermeture"), ("horainicio", "horafin"), ("apertura", "cierre")),
+    *(("earlieststart", "latestend"), ("earliestarrival", "latestarrival"), ("fruhesteankunft", "spatesteankunft")),
+)
+ALONE = {"deadline": 2, "due": 2, "duedate": 2, "duetime": 2, "latest": 2, "bis": 2, "spatestens": 2, "spaetestens": 2}
+ALONE |= {"latestarrival": 2, "earliest": 1, "ab": 1, "fruhestens": 1, "fruehestens": 1, "readytime": 1}
+_FIRST = re.compile(r".*(von|start|open|from|begin|beginn|min|early|earliest|ab|anfang|debut|inicio|desde|apertura|1)")
+_LAST = re.compile(r".*(bis|end|close|to|max|late|latest|ende|fin|hasta|cierre|fermeture|2)")
+TIME_UNITS = {
+    60.0: ("inminuten", "minuten", "minutes", "minutos", "minute", "inmin", "mins", "min"),
+    1.0: ("insekunden", "sekunden", "seconds", "secondes", "segundos", "insec", "sec", "sek"),
+    3600.0: ("instunden", "stunden", "hours", "heures", "horas", "std"),
+}
+_BRACKET = {"min": 60.0, "m": 60.0, "s": 1.0, "sec": 1.0, "sek": 1.0, "h": 3600.0, "std": 3600.0}
+_BRACKET |= {word: unit for unit, words in TIME_UNITS.items() for word in words}
+_AMOUNT = re.compile(r"(?:in)?(kg|t|tons?|lbs?|g|m3|l|stk|pcs|\d{1,2}|pallets?|paletten|palettes|cajas|kisten|boxes)")
+# What makes a table of stops a round; with other attributes alone it is one of the older problems.
+BEYOND = ("pickup", "windows", "setup", "service", "release", "skills", "only", "forbidden", "late_cost", "shipment")
+BETWEEN_NAMES = ("duration", "vehicle", "vehicles")  # words that are a round's only beside something else
+
+
+class Column(NamedTuple):
+    """What a column of a user's file holds."""
+
+    attribute: str
+    part: str = ""  # "1" or "2": an end of a stretch; of an amount, the dimension
+    unit: float | None = None  # seconds that a bare number counts, where the name says so
+    own: bool = False  # it is called by the name of the attribute itself
+
+
+@lru_cache
+def index(kind: type) -> dict[str, Column]:
+    """Folded names without endings."""
+    found: dict[str, Column] = {}
+    for one in attributes_of(kind):
+        found.setdefault(folded(one.name), Column(one.name, own=True))
+    for ours, words in MORE.get(kind, {}).items():
+        found.setdefault(folded(words[0]), Column(ours, own=True))
+    if kind is Stop:
+        found |= {name: Column(name, own=True) for name in PLACES}
+        found |= {folded(name): Column(ours, own=True) for name, ours in SPELLINGS.items()}
+        for place in PLACES:
+            for word in WORDS[place]:
+                found.setdefault(folded(word), Column(place))
+    for one in attributes_of(kind):
+        for name in (*one.also, *ALSO.get((kind, one.name), ())):
+            found.setdefault(folded(name), Column(one.name))
+    for ours, words in MORE.get(kind, {}).items():
+        for word in words:
+            found.setdefault(folded(word), Column(ours))
+    return found
+
+
+@lru_cache
+def declared(kind: type) -> Mapping[str, Attribute]:
+    return {one.name: one for one in attributes_of(kind)}
+
+
+def canonical(kind: type) -> list[str]:
+    places = PLACES if kind is Stop else ()
+    return [*(one.name for one in attributes_of(kind)), *(words[0] for words in MORE.get(kind, {}).values()), *places]
+
+
+def column_of(name: str, kind: type) -> Column | None:
+    """What a column of this name holds, taken alone."""
+    plain, names = folded(name), index(kind)
+    bracket = re.search(r"[(\[]\s*([^)\]\s.]+)", name)
+    unit = _BRACKET.get(bracket[1].lower()) if bracket else None
+    if (found := names.get(plain)) is not None:
+        return found._replace(unit=unit)
+    for first, last in ENDS:
+        for part, end in (("1", first), ("2", last)):
+            if plain.endswith(end) and (base := names.get(plain.removesuffix(end))) and base.attribute in STRETCHES:
+                return Column(base.attribute, part, own=base.own)
+    for part in ("1", "2"):
+        if plain.endswith(part) and (base := names.get(plain[:-1])) and base.attribute in STRETCHES:
+            return Column(base.attribute, part, own=base.own)
+    for seconds, words in TIME_UNITS.items():
+        for word in words:
+            base = names.get(plain.removesuffix(word)) if plain.endswith(word) else None
+            if base is not None and _is_length(base.attribute, kind):
+                return base._replace(unit=seconds, own=False)
+    for prefix in ("", "total", "order", "gesamt"):
+        rest = plain.removeprefix(prefix)
+        for cut in range(len(rest), 1, -1):
+            base = names.get(rest[:cut]) or names.get(rest[:cut].removesuffix("s"))
+            if base is None or not _is_amount(base.attribute, kind):
+                continue
+            if cut == len(rest):
+                return Column(base.attribute)
+            if match := _AMOUNT.fullmatch(rest[cut:]):
+                return Column(base.attribute, match[1], own=base.own and match[1].isdigit())
+    return None
+
+
+def _is_amount(name: str, kind: type) -> bool:
+    one = declared(kind).get(name)
+    return one is not None and one.unit == "amount"
+
+
+def _is_length(name: str, kind: type) -> bool:
+    """Whether an attribute is how long something takes."""
+    one = declared(kind).get(name)
+    return name == "break_duration" or (one is not None and one.unit == "time" and one.sign != "any")
+
+
+def understood(columns: Mapping[str, Sequence[Any]], kind: type, source: str) -> dict[str, Column]:
+    """{the user's name: what it holds}; `columns` has the values that are not blank. Two for one thing are refused."""
+    claims: dict[str, Column] = {}
+    plain = {name: folded(name) for name in columns}
+    for name, values in columns.items():
+        if values and (found := column_of(name, kind)) is not None:
+            claims[name] = found
+    stretch = "windows" if kind is Stop else "shift"
+    if kind is Vehicle:
+        ends = [name for name, one in claims.items() if one.attribute in ("start", "end") and _clocks(columns[name])]
+        for name in ends:  # times, not places
+            claims[name] = Column(stretch, "1" if claims[name].attribute == "start" else "2")
+        for name, one in claims.items():  # nombre is a number in French and a name in Spanish
+            if (
+                one.attribute == "number"
+                and not one.own
+                and not all(str(v).strip()[:1].isdigit() for v in columns[name])
+            ):
+                claims[name] = Column("id")
+    if not any(one.attribute == stretch for one in claims.values()):
+        _bare(columns, plain, claims, stretch)
+    if kind is Stop:
+        _beside(plain, claims)
+        _stated(columns, claims)
+    return _one_each(columns, claims, kind, source)
+
+
+def _clocks(values: Sequence[Any]) -> bool:
+    looked = values[:100]
+    return 2 * sum(map(clock_like, looked)) > len(looked)
+
+
+def _bare(
+    columns: Mapping[str, Sequence[Any]], plain: Mapping[str, str], claims: dict[str, Column], stretch: str
+) -> None:
+    """Two ends without a word before them, or one that is clear."""
+    free = {word: name for name, word in plain.items() if name not in claims and columns[name]}
+    for first, last in BARE:
+        if first in free and last in free:
+            claims[free[first]], claims[free[last]] = Column(stretch, "1"), Column(stretch, "2")
+            return
+    for word, part in ALONE.items():
+        if word in free:
+            claims[free[word]] = Column(stretch, str(part))
+            return
+
+
+def _beside(plain: Mapping[str, str], claims: dict[str, Column]) -> None:
+    """Breite and Länge are degrees if both are there."""
+    found = {BESIDE[word]: name for name, word in plain.items() if word in BESIDE and name not in claims}
+    taken = {one.attribute for one in claims.values()} | set(plain.values())
+    if set(found) == {"lat", "lon"} and NOT_BESIDE.isdisjoint(taken) and not taken & {"lat", "lon"}:
+        claims |= {name: Column(ours) for ours, name in found.items()}
+
+
+def _stated(columns: Mapping[str, Sequence[Any]], claims: dict[str, Column]) -> None:
+    """Columns whose names state a rule in other words (data/rules.py)."""
+    for name, values in columns.items():
+        wrong = stated(name) if values and name not in claims else None
+        taken = {(one.attribute, one.part) for one in claims.values()}
+        if wrong == WINDOW and ("windows", "") not in taken:
+            plain = folded(name)
+            part = "1" if _FIRST.fullmatch(plain) else "2" if _LAST.fullmatch(plain) else ""
+            if part or any("-" in str(value) or isinstance(value, list) for value in values[:100]):
+                claims[name] = Column("windows", part)
+        elif wrong in (SERVICE, SKILLS, PICKUPS):
+            ours = {SERVICE: "service", SKILLS: "skills", PICKUPS: "pickup"}[str(wrong)]
+            if not any(attribute == ours for attribute, _ in taken):
+                unit = next((u for u, words in TIME_UNITS.items() for w in words if folded(name).endswith(w)), None)
+                claims[name] = Column(ours, unit=unit if ours == "service" else None)
+
+
+def _one_each(
+    columns: Mapping[str, Sequence[Any]], claims: dict[str, Column], kind: type, source: str
+) -> dict[str, Column]:
+    """One column for each thing: that of its own name, if there is one."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for name, one in claims.items():
+        groups.setdefault((one.attribute, one.part), []).append(name)
+    for (ours, part), names in groups.items():
+        if len(names) == 1:
+            continue
+        first = [name for name in names if claims[name].own]
+        if not first and ours in ("id", "name", "start", "end", "depot", "shipment"):
+            first = names[:1]
+        if len(first) != 1:
+            both = " and ".join(shown(name) for name in names[:2])
+            remedy = f"; for two dimensions name them {ours}_1 and {ours}_2" if _is_amount(ours, kind) else ""
+            what = f"{ours}_{part}" if part else ours
+            raise InputError(f"{source}: {both} could both be the {what}; name the one that counts {what!r}{remedy}")
+        for name in names:
+            if name != first[0]:
+                del claims[name]
+    return claims
+
+
+def check_typos(names: Sequence[str], kind: type, where: str) -> None:
+    """Refuse a name that looks like a typing error of a known one."""
+    known = canonical(kind)
+    for name in names[:TYPOS]:
+        plain = name.strip().lower().replace(" ", "_")
+        if close := difflib.get_close_matches(plain, known, 1, 0.82):
+            raise InputError(f"{where}: {name[:40]!r} is not known; did you mean {close[0]!r}? Otherwise rename it")
+
+
+def check_rules(columns: Mapping[str, Sequence[Any]], claims: Mapping[str, Column], where: str) -> None:
+    """Refuse a column of stops that states a rule and that nobody claimed: nothing binding is dropped in silence."""
+    windows = any(one.attribute == "windows" for one in claims.values())
+    for name, values in columns.items():
+        if name in claims or not values:
+            continue
+        wrong = stated(name)
+        if wrong == WINDOW and not windows:
+            raise InputError(
+                f"{where}: {shown(name)} seems to be a time window; write stretches as 08:00-10:00, or name the "
+                "columns window_start and window_end"
+            )
+        if wrong == SHIFT:
+            raise InputError(f"{where}: {shown(name)} is a vehicle's; give it with the vehicles, or as --shift")
+        if wrong is None and not windows and _clocks(values):
+            raise InputError(
+                f"{where}: {shown(name)} holds clock times, and nothing says what they are; name it 'window' "
+                "or window_start and window_end, or remove it"
+            )
+
+
+def round_keys() -> dict[str, str]:
+    """{folded: name} of what holds for the whole round."""
+    return {folded(name): one.name for one in attributes_of(Round) for name in (one.name, *one.also)}

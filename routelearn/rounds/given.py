@@ -2,26 +2,49 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from routelearn.data.files import read_text
 from routelearn.data.numbers import shown
 from routelearn.errors import InputError
 from routelearn.rounds.model import Round, Vehicle
 from routelearn.rounds.plan import Drive
 from routelearn.solving.resume import read_routes
 
-OURS = "routelearn-solution"
-HALVES = {"pickup": 0, "delivery": 1}
+HALVES = ("pickup", "delivery")
 SKIPPED = ("start", "end", "break")  # of steps: what timing adds itself
 
 
 def read_plan(path: str | Path) -> tuple[list[Mapping[str, Any]], dict[str, Any]]:
-    """(routes, what else the file says). A route has `stops` or VROOM's `steps`, and perhaps `vehicle` and `visits`."""
+    """(routes, what else the file says). A route has `stops` or VROOM's `steps`, and perhaps `vehicle` and `visits`.
+
+    A round of VROOM's whose vehicles have steps is a plan, too, and its own source.
+    """
+    if (steps := _planned(path)) is not None:
+        return steps, {"source": str(path)}
     names, said = read_routes(path)
     return routes_of(said, str(path)) if said.get("routes") else [{"stops": route} for route in names], said
+
+
+def _planned(path: str | Path) -> list[Mapping[str, Any]] | None:
+    """The steps of the vehicles in a document of VROOM's; None if it is none."""
+    if Path(path).suffix.lower() != ".json":
+        return None
+    with suppress(ValueError, RecursionError):  # whoever reads it next says what is wrong
+        document = json.loads(read_text(path))
+        vehicles = document.get("vehicles") if isinstance(document, dict) and "routes" not in document else None
+        if isinstance(vehicles, list) and ("jobs" in document or "shipments" in document):
+            return [
+                {"vehicle": one.get("id"), "steps": one["steps"]}
+                for one in vehicles
+                if isinstance(one, dict) and isinstance(one.get("steps"), list)
+            ]
+    return None
 
 
 def routes_of(document: Mapping[str, Any], source: str) -> list[Mapping[str, Any]]:
@@ -78,23 +101,25 @@ def _order(
     idle = {round_.places[place] for place in (vehicle.start, vehicle.end) if place is not None}
     idle |= {rest.id for rest in vehicle.breaks}
     steps = list(_steps(route, where))
-    for position, (kind, name) in enumerate(steps):
-        if kind in HALVES and (found := _half(round_, kind, name)) is not None:
-            yield found
-        elif kind in (None, "stop", "job", *HALVES) and name in ids:
-            yield ids[name]
-        elif kind in (None, "reload") and name in reloads and 0 < position < len(steps) - 1:
-            yield ~reloads[name]
-        elif not (kind in SKIPPED or (kind is None and name in idle)):
-            raise InputError(f"{where} visits {shown(name)}, which is not among the stops")
+    for position, (kind, *names) in enumerate(steps):
+        if kind in HALVES:  # VROOM's: a job may have the id of a shipment's half
+            names = [f"{kind} {names[-1]}", *names]
+        stop = next((ids[name] for name in names if name in ids), None)
+        place = next((reloads[name] for name in names if name in reloads), None)
+        if kind in (None, "stop", "job", *HALVES) and stop is not None:
+            yield stop
+        elif kind in (None, "reload") and place is not None and 0 < position < len(steps) - 1:
+            yield ~place
+        elif not (kind in SKIPPED or (kind is None and names[0] in idle)):
+            raise InputError(f"{where} visits {shown(names[-1])}, which is not among the stops")
 
 
-def _steps(route: Mapping[str, Any], where: str) -> Iterator[tuple[str | None, str]]:
-    """(kind, id) of each visit. Where stops and visits disagree, somebody has changed the stops, and they count."""
+def _steps(route: Mapping[str, Any], where: str) -> Iterator[tuple[str | None, *tuple[str, ...]]]:
+    """(kind, what it is called) of each visit. Where stops and visits disagree, somebody changed the stops."""
     stops, visits = route.get("stops"), route.get("visits", route.get("steps"))
     if isinstance(visits, list):
         told = [_step(visit, where) for visit in visits]
-        if stops is None or [name for kind, name in told if kind == "stop"] == [str(stop) for stop in stops]:
+        if stops is None or [name for kind, name, *_ in told if kind == "stop"] == [str(stop) for stop in stops]:
             yield from told
             return
     if not isinstance(stops, list) or not all(isinstance(stop, str | int) for stop in stops):
@@ -102,18 +127,12 @@ def _steps(route: Mapping[str, Any], where: str) -> Iterator[tuple[str | None, s
     yield from ((None, str(stop)) for stop in stops)
 
 
-def _step(visit: Any, where: str) -> tuple[str | None, str]:
+def _step(visit: Any, where: str) -> tuple[str, *tuple[str, ...]]:
+    """VROOM's ids are numbers: where ours are none, they are its descriptions."""
     if not isinstance(visit, dict):
         raise InputError(f"{where}: a visit is {shown(visit)}; an object is needed")
-    kind = visit.get("kind", visit.get("type", "stop"))
-    name = visit.get("description", visit.get("id", visit.get("job", "")))
-    return str(kind), str(name)
-
-
-def _half(round_: Round, kind: str, name: str) -> int | None:
-    """A shipment's stop by VROOM's id, which jobs may have, too."""
-    found = [pair[HALVES[kind]] for pair in round_.shipments]
-    return next((stop for stop in found if round_.stops[stop].id == name), None)
+    names = [visit[key] for key in ("description", "id", "job") if visit.get(key) is not None]
+    return str(visit.get("kind", visit.get("type", "stop"))), *map(str, names or [""])
 
 
 # ------------------------------------------------------------------------------------------ what is kept

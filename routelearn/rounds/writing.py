@@ -98,9 +98,9 @@ def dimension_names(solution: RoundSolution, count: int) -> Sequence[str]:
 def to_vroom(solution: RoundSolution) -> str:
     """VROOM's answer: whole seconds, its own field names. Reloading, which it does not have, is a step `reload`."""
     round_ = solution.round
-    jobs = numbers([stop.id for stop in round_.stops])
-    vehicles = numbers([vehicle.id for vehicle in round_.vehicles])
     halves = {stop: kind for pair in round_.shipments for stop, kind in zip(pair, ("pickup", "delivery"), strict=True)}
+    jobs = numbers([stop.id.removeprefix(f"{halves.get(i, '')} ") for i, stop in enumerate(round_.stops)])
+    vehicles = numbers([vehicle.id for vehicle in round_.vehicles])
 
     def job(stop: int) -> dict[str, Any]:
         return {"id": jobs[stop], "type": halves.get(stop, "job"), **described(round_.stops[stop].id, jobs[stop])}

@@ -33,6 +33,7 @@ ROUND = "Rounding of a library file's distances and times: {choices}. [default: 
 ROUND = ROUND.format(choices=", ".join(Rounding), usual="as its library does")
 ALLOW = "Rounds: leave out stops that cannot be served, with a reason, instead of failing."
 ITERATIONS = "Rounds: end after so many steps of the search instead of by the clock; repeats exactly on one thread."
+WIDEST = 30  # characters of a stop's id
 LONGEST_ITINERARY = 150  # stops of a plan beyond which the screen gets one line a vehicle
 
 
@@ -57,7 +58,8 @@ class Reading:
     def round_options(self) -> dict[str, Any]:
         """What `read_round` gets beside the files."""
         more = {"speed": self.speed, "round": self.rounding, "allow_unassigned": self.allow_unassigned or None}
-        return dict(self.options) | {name: value for name, value in more.items() if value is not None}
+        own = {name: value for name, value in self.options.items() if of_rounds(name)}
+        return own | {name: value for name, value in more.items() if value is not None}
 
     @property
     def record(self) -> dict[str, Any]:
@@ -70,11 +72,15 @@ class Reading:
         """The round in a file; None if it is none."""
         if ".npz" in path.lower():  # sets of instances, and `set.npz[3]`
             return None
+        from routelearn.errors import InputError
         from routelearn.rounds.files import read_round
 
-        return read_round(
+        found = read_round(
             path, matrix=self.matrix, vehicles=self.vehicles, options=self.round_options, problem=self.problem
         )
+        if found is not None and (other := next((name for name in self.options if not of_rounds(name)), None)):
+            raise InputError(f"{found.source}: --{other.replace('_', '-')} is not for rounds; leave it out")
+        return found
 
     def check_no_round(self, stops: Stops, **others: Any) -> None:
         """Refuse options that mean nothing for stops that are no round."""
@@ -83,7 +89,7 @@ class Reading:
         from routelearn.rounds.answers import PROBLEM
 
         known = table(self.problem or stops.problem).limits
-        given = {name: value for name, value in self.round_options.items() if name not in (*known, "round")}
+        given = {name: value for name, value in self.round_options.items() if name not in (*known, "round", "capacity")}
         given |= {"vehicles": self.vehicles, **others}
         for name, value in given.items():
             if value is not None:
@@ -91,6 +97,13 @@ class Reading:
                 raise InputError(f"{stops.source}: {option} is for rounds; name the problem with --problem {PROBLEM}")
         if self.rounding in (Rounding.dimacs, Rounding.exact):
             raise InputError(f"{stops.source}: --round {self.rounding} is for rounds; choose nearest or none")
+
+
+def of_rounds(name: str) -> bool:
+    """Whether an option is one of rounds; one that a loaded problem declares is the problem's, but for the capacity."""
+    from routelearn.data.names import table
+
+    return name == "capacity" or name not in table().limits
 
 
 def rounding_of(chosen: Rounding | None, rounded: bool | None) -> str | None:
@@ -182,7 +195,8 @@ def report_round(solution: RoundSolution, *, brief: bool = False, to_stderr: boo
             console.print(overview(solution))
         else:
             for i, route in enumerate(solution.plan.routes):
-                console.print(f"\n[bold]{escape(solution.labels[i])}[/bold]  {escape(summary(solution, route))}")
+                line = f"\n[bold]{escape(solution.labels[i])}[/bold]  {escape(summary(solution, route))}"
+                console.print(line, soft_wrap=True)
                 console.print(itinerary(solution, route))
         for name, reason in solution.unassigned:
             console.print(f"left out: {escape(name)}: {escape(reason)}", soft_wrap=True)
@@ -199,7 +213,8 @@ def summary(solution: RoundSolution, route: Route) -> str:
 
     day, vehicle = solution.round.day, solution.vehicle(route)
     unit = f" {solution.round.length_unit}" if solution.round.length_unit else ""
-    parts = [f"{len(route.stops)} stops", f"{length(day, route.duration)} out, {length(day, route.driving)} driving"]
+    parts = [f"{len(route.stops)} stop{'' if len(route.stops) == 1 else 's'}"]
+    parts.append(f"{length(day, route.duration)} out, {length(day, route.driving)} driving")
     parts.append(f"length {route.distance:,.6g}{unit}")
     if load := solution.load(route):
         of = f" of {amount_words(vehicle.capacity)}" if vehicle.capacity else ""
@@ -216,7 +231,7 @@ def overview(solution: RoundSolution) -> Table:
         table.add_column(name)
     for label, route in zip(solution.labels, solution.plan.routes, strict=True):
         first, last = route.visits[0].departure, route.visits[-1].arrival
-        table.add_row(label, solution.spoken(first), solution.spoken(last), summary(solution, route))
+        table.add_row(label, minute(solution, first), minute(solution, last), summary(solution, route))
     return table
 
 
@@ -230,23 +245,25 @@ def itinerary(solution: RoundSolution, route: Route) -> Table:
 
     table, day = Table(box=None, header_style="bold", pad_edge=False), solution.round.day
     loaded = any(visit.load for visit in route.visits)
-    right = ("arrives", "waits", "starts", "leaves", *(("load",) if loaded else ()), "length so far")
-    for name in right:
-        table.add_column(name, justify="right")
-    table.add_column("stop")
+    table.add_column("stop", no_wrap=True, max_width=WIDEST)
+    for name in ("arrives", "waits", "leaves", *(("load",) if loaded else ()), "so far"):
+        table.add_column(name, justify="right", no_wrap=True)
     table.add_column("window")
     for visit in route.visits:
-        ends = visit.kind == "end"
-        cells = ["" if visit.kind == "start" else solution.spoken(visit.arrival)]
+        cells = [escape(visit.id if visit.kind == "stop" else f"({visit.kind}) {visit.id}".strip())]
+        cells.append("" if visit.kind == "start" else minute(solution, visit.arrival))
         cells.append(length(day, visit.wait) if visit.wait > 0.5 else "")
-        cells.append("" if ends or visit.kind == "start" else solution.spoken(visit.start))
-        cells.append("" if ends else solution.spoken(visit.departure))
+        cells.append("" if visit.kind == "end" else minute(solution, visit.departure))
         cells += [amount_words(visit.load)] if loaded else []
         cells.append(f"{visit.distance_so_far:,.6g}")
-        cells.append(escape(visit.id if visit.kind == "stop" else f"({visit.kind}) {visit.id}".strip()))
         cells.append("" if visit.stop is None else windows(solution, visit.stop))
         table.add_row(*cells)
     return table
+
+
+def minute(solution: RoundSolution, seconds: float) -> str:
+    """A moment on the screen: clock times to the minute, which the files have to the second."""
+    return solution.spoken(seconds if solution.round.day is None else 60 * round(seconds / 60))
 
 
 def windows(solution: RoundSolution, stop: int) -> str:

@@ -92,7 +92,7 @@ def files_of(path: str | Path) -> list[str]:
     text = str(path)
     if not text.strip():
         raise InputError("no stops: the name of the file is empty; give a file, a folder, or - for standard input")
-    if text == STDIN or Path(text).is_file():
+    if text == STDIN or is_there(text):
         return [text]
     if Path(text).is_dir():
         inside = sorted(str(file) for file in Path(text).iterdir() if file.is_file() and file.suffix.lower() in FORMATS)

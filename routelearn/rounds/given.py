@@ -119,7 +119,7 @@ def _steps(route: Mapping[str, Any], where: str) -> Iterator[tuple[str | None, *
     stops, visits = route.get("stops"), route.get("visits", route.get("steps"))
     if isinstance(visits, list):
         told = [_step(visit, where) for visit in visits]
-        if stops is None or [name for kind, name, *_ in told if kind == "stop"] == [str(stop) for stop in stops]:
+        if stops is None or [step[1] for step in told if step[0] == "stop"] == [str(stop) for stop in stops]:
             yield from told
             return
     if not isinstance(stops, list) or not all(isinstance(stop, str | int) for stop in stops):

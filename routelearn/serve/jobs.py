@@ -424,9 +424,15 @@ def read_file(fields: dict[str, Any], limits: Limits) -> dict[str, Any]:
     from routelearn.data.guess import guess
     from routelearn.data.names import not_used
     from routelearn.data.reading import parse
+    from routelearn.rounds.document import document_of
 
     name = fields["name"] or "stops"
-    found = parse(_bytes(fields, name), name, problem=fields.get("problem"))
+    data = _bytes(fields, name)
+    if (round_ := _round_of_file(data, name, fields)) is not None:
+        if len(round_.stops) > limits.nodes:
+            raise over(422, "nodes", limits.nodes, f"{len(round_.stops)} stops", "text")
+        return {"round": document_of(round_), **({"notes": list(round_.notes)} if round_.notes else {})}
+    found = parse(data, name, problem=fields.get("problem"))
     if len(found) != 1:
         raise InputError(f"{name}: {len(found)} sets of stops; one is read here")
     stops = found[0]
@@ -453,6 +459,21 @@ def read_file(fields: dict[str, Any], limits: Limits) -> dict[str, Any]:
     if notes := [*stops.notes, *([not_used(stops.unused)] if stops.unused else [])]:
         result["notes"] = notes
     return result
+
+
+def _round_of_file(data: bytes, name: str, fields: dict[str, Any]) -> Round | None:
+    """The round in a file; None if it holds stops of another problem."""
+    from routelearn.rounds.files import parse_round
+
+    options = {one: fields.get(one) for one in ("vehicles", "capacity", "shift", "speed")}
+    fleet = fields.get("vehicles_file")
+    return parse_round(
+        data,
+        name,
+        vehicles=None if fleet is None else (_bytes(fleet, fleet["name"]), fleet["name"]),
+        options=options,
+        problem=fields.get("problem"),
+    )
 
 
 def _bytes(fields: dict[str, Any], name: str) -> bytes:

@@ -81,6 +81,7 @@ class ProblemOption(Strict):
 
 class FileOptions(ProblemOption):
     unclear: str | None = Field(None, description="why the problem does not follow from the fields of the file")
+    round: dict[str, Any] | None = Field(None, description="of a round, instead of all else: the body of a request")
 
 
 class BatchOptions(Options):
@@ -90,6 +91,13 @@ class BatchOptions(Options):
     )
 
 
+class VehiclesFile(Strict):
+    """A table of vehicles, as its bytes."""
+
+    name: str = Field("vehicles", max_length=200)
+    base64: str
+
+
 class FileRequest(Strict):
     """A file of stops: CSV, JSON, GeoJSON, TSPLIB or CVRPLIB, as text or, in any encoding, as its bytes."""
 
@@ -97,6 +105,11 @@ class FileRequest(Strict):
     base64: str | None = Field(None, description="or the bytes of the file in base64")
     problem: str | None = Field(None, max_length=40, description="problem id, which decides what columns mean")
     name: str = Field("stops", max_length=200, description="the file's name; its suffix tells the format")
+    vehicles: str | None = Field(None, max_length=20, description="how many vehicles there are, for a round")
+    vehicles_file: VehiclesFile | None = Field(None, description="or a file of them")
+    capacity: str | None = Field(None, max_length=2000, description="of the vehicles, where no file gives it")
+    shift: str | None = Field(None, max_length=100, description="of the vehicles, such as 8:00-16:00")
+    speed: str | None = Field(None, max_length=40, description="units of length an hour between places")
     model_config = ConfigDict(json_schema_extra={"examples": [{"name": "stops.csv", "text": "x,y\n1,2\n3,4\n5,1\n"}]})
 
 

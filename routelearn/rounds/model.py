@@ -10,7 +10,7 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -197,6 +197,21 @@ class Round:
     where: tuple[str, ...] = ()  # by stop: "line 7", for messages
     vehicles_where: tuple[str, ...] = ()  # by vehicle, with the file: "vans.csv, line 2"
     notes: tuple[str, ...] = ()
+
+    @cached_property
+    def size(self) -> int:
+        """The number of dimensions."""
+        amounts = [
+            *(s.delivery for s in self.stops),
+            *(s.pickup for s in self.stops),
+            *(v.capacity for v in self.vehicles),
+        ]
+        return max(map(len, amounts), default=0)
+
+    @cached_property
+    def shipment_of(self) -> Mapping[int, tuple[int, int]]:
+        """The shipments by either half."""
+        return {half: shipment for shipment in self.shipments for half in shipment}
 
     def legs_of(self, vehicle: Vehicle) -> Legs:
         return self.legs.get(vehicle.profile) or self.legs[ANY]

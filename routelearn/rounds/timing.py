@@ -232,20 +232,14 @@ def added(a: Amounts, b: Amounts, sign: float = 1.0) -> Amounts:
     return tuple((a[i] if i < len(a) else 0.0) + sign * (b[i] if i < len(b) else 0.0) for i in range(size))
 
 
-def dimensions_of(round: Round) -> int:
-    amounts = [len(stop.delivery) for stop in round.stops] + [len(stop.pickup) for stop in round.stops]
-    return max([*amounts, *(len(vehicle.capacity) for vehicle in round.vehicles)], default=0)
-
-
 def loads_of(round: Round, nodes: Sequence[Node]) -> list[Amounts]:
     """What is aboard when the vehicle leaves each line."""
-    unloaded = {delivery for _, delivery in round.shipments}  # it came aboard on the way
-    none = (0.0,) * dimensions_of(round)
+    none = (0.0,) * round.size
     trips: list[Amounts] = [none]
     for node in nodes:
         if node.kind == "reload":
             trips.append(none)
-        elif node.stop is not None and node.stop not in unloaded:
+        elif node.stop is not None and node.stop != round.shipment_of.get(node.stop, (-1, -1))[1]:  # not one on its way
             trips[-1] = added(trips[-1], round.stops[node.stop].delivery)
     loads, trip, load = [], 0, trips[0]
     for node in nodes:
@@ -355,20 +349,19 @@ def broken_in_order(round: Round, drive: Drive, route: Route) -> Iterator[Violat
             yield Violation(0, i, "capacity", f"{words}; it holds {vehicle.capacity[worst]:.10g}", over[worst])
     trips = trips_of(drive.order)
     trip_of = {at: (number, i) for number, trip in enumerate(trips) for i, at in enumerate(trip)}
-    for pickup, delivery in round.shipments:
+    for pickup, delivery in sorted({round.shipment_of[at] for at in trip_of if at in round.shipment_of}):
         if pickup in trip_of and delivery in trip_of:
             ids = f"{round.stops[pickup].id} to {round.stops[delivery].id}"
             if trip_of[pickup][0] != trip_of[delivery][0]:
                 yield Violation(0, line[delivery], "shipment", f"shipment {ids} is carried across a reload", 1.0)
             elif trip_of[pickup] > trip_of[delivery]:
                 yield Violation(0, line[delivery], "shipment", f"shipment {ids} is delivered before its pickup", 1.0)
-    halves = {half for shipment in round.shipments for half in shipment}
     if round.backhauls == "last":
         for trip in trips:
             picked: Stop | None = None
             for at in trip:
                 stop = round.stops[at]
-                if at in halves:
+                if at in round.shipment_of:
                     continue
                 if picked is not None and any(stop.delivery):
                     words = f"delivery to stop {stop.id} comes after the pickup at {picked.id}"

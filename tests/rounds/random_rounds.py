@@ -251,13 +251,25 @@ class Maker:
         """Stops of one trip, in an order that keeps the rules."""
         if self.backhauls:
             units = sorted(units, key=lambda u: (len(u) == 2) + 2 * bool(len(u) == 1 and self.round.stops[u[0]].pickup))
-        if self.chance(0.5) or self.backhauls:
+        elif self.limited:  # a good order, so that limits are tight
+            units = self.near(units)
+        if self.chance(0.5) or self.backhauls or self.limited:
             return [stop for unit in units for stop in unit]
         firsts = [unit[0] for unit in units]
         for unit in units:  # deliveries of shipments anywhere later
             if len(unit) == 2:
                 firsts.insert(self.rng.randint(firsts.index(unit[0]) + 1, len(firsts)), unit[1])
         return firsts
+
+    def near(self, units: list[list[int]]) -> list[list[int]]:
+        """Each unit after the one that ends nearest to it."""
+        distance, rest, order = self.round.legs[ANY].distance, list(units), [units[0]]
+        rest.remove(units[0])
+        while rest:
+            here = self.round.stops[order[-1][-1]].place
+            order.append(min(rest, key=lambda unit: distance[here, self.round.stops[unit[0]].place]))
+            rest.remove(order[-1])
+        return order
 
     # Attributes of stops
 
@@ -308,14 +320,14 @@ class Maker:
         self.each_stop(change, 0.6)
 
     def skills(self) -> None:
-        self.each_vehicle(lambda k, v: {"skills": frozenset(s for s in SKILLS if self.chance(0.45))}, 1.0)
+        self.each_vehicle(lambda k, v: {"skills": frozenset(s for s in SKILLS if self.chance(0.4))}, 1.0)
 
         def change(i: int, stop: Stop) -> dict[str, Any]:
             vehicle = self.vehicle_of(i)
             has = SKILLS if vehicle is None else sorted(self.round.vehicles[vehicle].skills)
             return {"skills": frozenset(self.rng.sample(has, min(len(has), self.rng.choice((1, 1, 2)))))}
 
-        self.each_stop(change, 0.5)
+        self.each_stop(change, 0.7)
 
     def named(self) -> None:
         """Vehicles that may, or may not."""
@@ -455,7 +467,7 @@ class Maker:
         if self.chance(0.6):
             self.keeps(replace(self.round, most_stops_apart=float(max(counts) - min(counts))))
             if len(counts) > 1 and self.chance(0.8):  # so that one vehicle is not enough
-                most = min(max(counts) + self.rng.randint(0, 2), sum(counts) - 1)
+                most = min(max(counts) + self.rng.randint(1, 3), sum(counts) - 1)
                 self.each_vehicle(lambda k, vehicle: {"max_stops": most}, 1.0)
         if self.chance(0.6):
             apart = float(math.ceil((max(times) - min(times)) * self.rng.choice(TIGHT)))

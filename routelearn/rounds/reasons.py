@@ -1,0 +1,327 @@
+"""Why a stop could not be assigned: a reason that is true of the plan as it stands, in a dispatcher's words.
+
+Every place for the stop is tried. Where one rule alone forbids a place, that rule is the reason: without it the stop
+could be served there, and that is checked before it is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
+
+from routelearn.rounds.clock import spoken
+from routelearn.rounds.model import FOREVER, Round, Stop, Vehicle, Window
+from routelearn.rounds.plan import Drive, Plan, Route, Unassigned, Violation
+from routelearn.rounds.timing import plan_of, schedule
+
+MOST_PLACES = 2000  # to try for one stop: those with the shortest detours
+MOST_CHECKS = 50  # of reasons, for one stop
+LATE_ELSEWHERE = "late elsewhere"  # the rule "window", broken at other stops
+PREFERENCE = (  # which rule is named where several would do
+    "skills", "vehicle", "capacity", "window", "end", "max_stops", "max_duration", "max_driving", "max_distance",
+    LATE_ELSEWHERE, "break", "backhauls", "stops_apart", "time_apart", "number",
+)  # fmt: skip
+
+
+class Reason(NamedTuple):
+    words: str
+    rule: str  # of `timing.RULES`, several joined by " and "; "penalty": leaving it out is cheaper; "": it fits
+    relaxed: Round  # the round without that rule where it stands in the way: there the stop can be inserted
+
+
+@dataclass(frozen=True)
+class Try:
+    """A place for the stop: the plan's drives with it, and what that breaks."""
+
+    number: int  # of the drive that has changed
+    drives: tuple[Drive, ...]
+    route: Route
+    violations: tuple[Violation, ...]
+    rules: frozenset[str]
+    proviso: str = ""  # what its words about windows must say
+
+    @property
+    def drive(self) -> Drive:
+        return self.drives[self.number]
+
+    @property
+    def by(self) -> float:
+        return sum(violation.by for violation in self.violations)
+
+
+def reason(round: Round, plan: Plan, stop: int) -> str:
+    return explain(round, plan, stop).words
+
+
+def with_reasons(round: Round, plan: Plan) -> Plan:
+    """The plan with a reason for every stop that it leaves out."""
+    reasons = tuple(Unassigned(entry.stop, reason(round, plan, entry.stop)) for entry in plan.unassigned)
+    return replace(plan, unassigned=reasons)
+
+
+def explain(round: Round, plan: Plan, stop: int) -> Reason:
+    """Why a stop that the plan leaves out is not in it (a shipment: both halves)."""
+    group = round.shipment_of.get(stop, (stop,))
+    tries = list(tries_of(round, plan, group))
+    fitting = [one for one in tries if not one.rules]
+    if fitting:
+        return not_worth_it(round, plan, group, fitting)
+    preference = list(PREFERENCE)
+    if any(not one.rules & {"window", "skills", "vehicle", "number"} for one in tries):
+        preference.remove("window")  # it could be reached in time, if nothing else stood in the way: name that
+        preference.append("window")
+        tries = [replace(one, proviso=" as the plan stands") for one in tries]
+    tries.sort(key=lambda one: (len(one.rules), sorted(map(preference.index, one.rules)), key_of(one)))
+    for one in tries[:MOST_CHECKS]:
+        relaxed = round
+        for rule in one.rules:
+            relaxed = relax(relaxed, one, group, rule)
+        if not broken_by(relaxed, plan, one.drives, group):
+            words = " and ".join(words_of(round, one, group, rule) for rule in sorted(one.rules, key=PREFERENCE.index))
+            rules = " and ".join(sorted({"window" if rule == LATE_ELSEWHERE else rule for rule in one.rules}))
+            return Reason(words, rules, relaxed)
+    return last_resort(round, plan, group, tries)
+
+
+def key_of(one: Try) -> float:
+    """What makes one place nearer to being possible than another by the same rule: for windows, the earliest."""
+    if one.rules == {"window"}:
+        return min(one.route.visits[v.visit].start for v in one.violations if v.visit is not None)
+    return one.by
+
+
+# Places to try
+
+
+def tries_of(round: Round, plan: Plan, group: Sequence[int]) -> Iterator[Try]:
+    """Every place in the plan for a stop or a shipment, and what it breaks there."""
+    drives = plan.drives
+    before = {violation.words for violation in plan_of(round, drives).violations}
+    places: list[tuple[float, int, Drive]] = []
+    for number, drive in enumerate(drives):
+        places += [(detour, number, Drive(drive.vehicle, order)) for detour, order in orders(round, drive, group)]
+    places.sort(key=lambda place: place[0])
+    del places[MOST_PLACES:]
+    places += [(0.0, len(drives), Drive(k, tuple(group))) for k, vehicle in enumerate(round.vehicles)]
+    apart = round.most_stops_apart < FOREVER or round.most_time_apart < FOREVER
+    for _, number, drive in places:
+        changed = (*drives[:number], drive, *drives[number + 1 :])
+        route, found = schedule(round, drive)
+        violations = [violation._replace(route=number) for violation in found if violation.words not in before]
+        if apart or number == len(drives):  # rules of the whole plan may be broken, too
+            whole = [violation for violation in plan_of(round, changed).violations if violation.route is None]
+            violations += [v for v in whole if v.words not in before and v.rule not in ("unassigned", "kept")]
+        if all(v.rule in PREFERENCE for v in violations):
+            yield Try(number, changed, route, tuple(violations), frozenset(name(v, route, group) for v in violations))
+
+
+def name(violation: Violation, route: Route, group: Sequence[int]) -> str:
+    if violation.rule == "window" and violation.visit is not None and route.visits[violation.visit].stop not in group:
+        return LATE_ELSEWHERE
+    return violation.rule
+
+
+def orders(round: Round, drive: Drive, group: Sequence[int]) -> Iterator[tuple[float, tuple[int, ...]]]:
+    """A drive's order with the stops anywhere after those that are kept, or on a trip of their own; with the detour."""
+    vehicle, order = round.vehicles[drive.vehicle], drive.order
+    distance = round.legs_of(vehicle).distance
+
+    def place(at: int) -> int:
+        return round.stops[at].place if at >= 0 else ~at
+
+    def detour(order: tuple[int, ...], stop: int, i: int) -> float:
+        here = round.stops[stop].place
+        before = place(order[i - 1]) if i else vehicle.start
+        after = place(order[i]) if i < len(order) else vehicle.end
+        there = 0.0 if before is None else float(distance[before, here])
+        on = 0.0 if after is None else float(distance[here, after])
+        return there + on - (0.0 if before is None or after is None else float(distance[before, after]))
+
+    first = max((i + 1 for i, at in enumerate(order) if at in vehicle.kept), default=0)
+    for i in range(first, len(order) + 1):
+        once = (*order[:i], group[0], *order[i:])
+        if len(group) == 1:
+            yield detour(order, group[0], i), once
+            continue
+        for j in range(i + 1, len(once) + 1):
+            yield detour(order, group[0], i) + detour(once, group[1], j), (*once[:j], group[1], *once[j:])
+            if j < len(once) and once[j] < 0:
+                break  # both halves are on one trip
+    if sum(at < 0 for at in order) + 1 < vehicle.trips:
+        ends = [0, *(i + 1 for i, at in enumerate(order) if at < 0), len(order)]
+        for reload in vehicle.reloads:
+            for i in ends:
+                trip = (*group, ~reload) if i < len(order) else (~reload, *group)
+                if i >= first:
+                    yield detour(order, group[0], i), (*order[:i], *trip, *order[i:])
+
+
+def broken_by(round: Round, plan: Plan, drives: Sequence[Drive], group: Sequence[int]) -> list[Violation]:
+    """What a plan with the stops breaks that it did not break without them."""
+    before = {(violation.rule, violation.words) for violation in plan_of(round, plan.drives).violations}
+    after = plan_of(round, drives).violations
+    return [violation for violation in after if (violation.rule, violation.words) not in before]
+
+
+# Relaxing
+
+
+def change_stops(round: Round, numbers: Sequence[int], change: Callable[[Stop], Stop]) -> Round:
+    return replace(round, stops=tuple(change(s) if i in numbers else s for i, s in enumerate(round.stops)))
+
+
+def change_vehicle(round: Round, number: int, change: Callable[[Vehicle], Vehicle]) -> Round:
+    return replace(round, vehicles=tuple(change(v) if k == number else v for k, v in enumerate(round.vehicles)))
+
+
+def endless(windows: Sequence[Window]) -> tuple[Window, ...]:
+    """The last window never ends."""
+    last = max(windows, key=lambda window: window[1])
+    return (*(window for window in windows if window != last), (last[0], FOREVER))
+
+
+def relax(round: Round, one: Try, group: Sequence[int], rule: str) -> Round:
+    """The round without a rule, for these stops or for the vehicle that would serve them."""
+    vehicle = round.vehicles[one.drive.vehicle]
+    if rule == "skills":
+        return change_stops(round, group, lambda stop: replace(stop, skills=stop.skills & vehicle.skills))
+    if rule == "vehicle":
+        forget = frozenset({vehicle.id})
+        return change_stops(round, group, lambda stop: replace(stop, only=None, forbidden=stop.forbidden - forget))
+    if rule in ("window", LATE_ELSEWHERE):
+        late = [one.route.visits[v.visit].stop for v in one.violations if v.rule == "window" and v.visit is not None]
+        numbers = [stop for stop in late if stop is not None and (stop in group) == (rule == "window")]
+        return change_stops(round, numbers, lambda stop: replace(stop, windows=endless(stop.windows)))
+    if rule == "backhauls":
+        return replace(round, backhauls="mixed")
+    if rule == "stops_apart":
+        return replace(round, most_stops_apart=FOREVER)
+    if rule == "time_apart":
+        return replace(round, most_time_apart=FOREVER)
+    changes: dict[str, Callable[[Vehicle], Vehicle]] = {
+        "capacity": lambda v: replace(v, capacity=(FOREVER,) * len(v.capacity)),
+        "end": lambda v: replace(v, shift=(v.shift[0], FOREVER)),
+        "max_stops": lambda v: replace(v, max_stops=None),
+        "max_duration": lambda v: replace(v, max_duration=FOREVER),
+        "max_driving": lambda v: replace(v, max_driving=FOREVER),
+        "max_distance": lambda v: replace(v, max_distance=FOREVER),
+        "break": lambda v: replace(v, breaks=()),
+        "number": lambda v: replace(v, number=None),
+    }
+    return change_vehicle(round, one.drive.vehicle, changes[rule])
+
+
+def last_resort(round: Round, plan: Plan, group: Sequence[int], tries: Sequence[Try]) -> Reason:
+    """Relax what one place breaks until nothing is broken, and name all of it."""
+    for one in tries:
+        relaxed, rules = round, dict.fromkeys(sorted(one.rules, key=PREFERENCE.index))
+        for _ in range(len(PREFERENCE)):
+            for rule in rules:
+                relaxed = relax(relaxed, one, group, rule)
+            route, _ = schedule(relaxed, one.drive)
+            found = tuple(broken_by(relaxed, plan, one.drives, group))
+            if not found:
+                words = " and ".join(words_of(round, one, group, rule) for rule in rules)
+                named = sorted({"window" if rule == LATE_ELSEWHERE else rule for rule in rules})
+                return Reason(words, " and ".join(named), relaxed)
+            if any(violation.rule not in PREFERENCE for violation in found):
+                break
+            more = frozenset(name(violation, route, group) for violation in found)
+            one = replace(one, route=route, violations=(*found,), rules=more)
+            rules.update(dict.fromkeys(more))
+    return Reason("no place was found for it", "", round)
+
+
+# Words
+
+
+def not_worth_it(round: Round, plan: Plan, group: Sequence[int], fitting: Sequence[Try]) -> Reason:
+    """Of stops that could be served."""
+    now = plan_of(round, plan.drives)
+    penalty = sum(round.stops[stop].penalty or 0.0 for stop in group)
+    optional = all(round.stops[stop].penalty is not None for stop in group)
+    if optional and round.objective == "vehicles" and all(one.number == len(plan.drives) for one in fitting):
+        return Reason("would take another vehicle", "penalty", round)
+    extra = min(plan_of(round, one.drives).cost for one in fitting) - now.cost + penalty
+    if optional and extra >= penalty - 1e-9:
+        words = f"would cost {extra:.6g} more to serve; leaving it out costs {penalty:.6g}"
+        return Reason(words, "penalty", round)
+    vehicle = round.vehicles[fitting[0].drive.vehicle]
+    return Reason(f"was not assigned, though vehicle {vehicle.id} could serve it", "", round)
+
+
+def words_of(round: Round, one: Try, group: Sequence[int], rule: str) -> str:
+    return WORDS.get(rule, partial(in_words_of_violation, rule))(round, one, group)
+
+
+def in_words_of_violation(rule: str, round: Round, one: Try, group: Sequence[int]) -> str:
+    return "with it " + next((v.words for v in one.violations if v.rule == rule), f"the rule {rule!r} would be broken")
+
+
+def skills_words(round: Round, one: Try, group: Sequence[int]) -> str:
+    vehicle = round.vehicles[one.drive.vehicle]
+    needed = frozenset().union(*(round.stops[stop].skills for stop in group))
+    lacking = sorted(needed - vehicle.skills)
+    nobody = [skill for skill in lacking if not any(skill in other.skills for other in round.vehicles)]
+    listed = " and ".join(nobody or lacking)
+    return f"needs skill {listed}, which no {'vehicle' if nobody else 'free vehicle'} has"
+
+
+def vehicle_words(round: Round, one: Try, group: Sequence[int]) -> str:
+    vehicle = round.vehicles[one.drive.vehicle]
+    for stop in (round.stops[i] for i in group):
+        if stop.only is not None and vehicle.id not in stop.only:
+            return f"may be served by {' or '.join(sorted(stop.only)) or 'no vehicle'} only, which is not free for it"
+    return f"may not be served by {vehicle.id}, and no other vehicle is free for it"
+
+
+def capacity_words(round: Round, one: Try, group: Sequence[int]) -> str:
+    may = [v for v in round.vehicles if all(round.serves(v, round.stops[stop]) for stop in group)]
+    for who, vehicles in (("vehicle", round.vehicles), ("vehicle that may serve it", may)):
+        for stop in (round.stops[i] for i in group):
+            for amounts in (stop.delivery, stop.pickup):
+                for d, amount in enumerate(amounts):
+                    if all(d < len(v.capacity) and amount > v.capacity[d] for v in vehicles):
+                        unit = f" {round.dimensions[d]}" if d < len(round.dimensions) else ""
+                        return f"no {who} holds {amount:.10g}{unit}"
+    return "every vehicle that could take it is full"
+
+
+def window_words(round: Round, one: Try, group: Sequence[int]) -> str:
+    for violation in one.violations:
+        if violation.rule == "window" and violation.visit is not None:
+            visit = one.route.visits[violation.visit]
+            if visit.stop is not None and visit.stop in group:
+                start, end = spoken(round.day, visit.start), spoken(round.day, visit.start - violation.by)
+                return f"cannot be reached before {start}{one.proviso} (its window ends {end})"
+    return "cannot be reached before its window ends"
+
+
+def late_words(round: Round, one: Try, group: Sequence[int]) -> str:
+    lines = [v.visit for v in one.violations if v.rule == "window" and v.visit is not None]
+    ids = [one.route.visits[line].id for line in lines if one.route.visits[line].stop not in group]
+    more = f" and {len(ids) - 3} more stops" if len(ids) > 3 else ""
+    return f"would make {round.vehicles[one.drive.vehicle].id} late at {', '.join(ids[:3])}{more}"
+
+
+def end_words(round: Round, one: Try, group: Sequence[int]) -> str:
+    vehicle = round.vehicles[one.drive.vehicle]
+    back, until = spoken(round.day, one.route.visits[-1].arrival), spoken(round.day, vehicle.shift[1])
+    return f"the shift of every free vehicle ends before: {vehicle.id} would end at {back}, its shift ends {until}"
+
+
+def number_words(round: Round, one: Try, group: Sequence[int]) -> str:
+    return f"every vehicle that could take it is in use: another {round.vehicles[one.drive.vehicle].id} would do"
+
+
+WORDS: dict[str, Callable[[Round, Try, Sequence[int]], str]] = {
+    "skills": skills_words,
+    "vehicle": vehicle_words,
+    "capacity": capacity_words,
+    "window": window_words,
+    LATE_ELSEWHERE: late_words,
+    "end": end_words,
+    "number": number_words,
+}

@@ -1,0 +1,190 @@
+"""Reasons are true: without the rule that is named, and with all others, the stop can be inserted."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from random_rounds import random_round
+from round_cases import line, stop, van
+
+from routelearn.rounds.model import Break, Round
+from routelearn.rounds.plan import Drive, Plan
+from routelearn.rounds.reasons import explain, reason, with_reasons
+from routelearn.rounds.referee import judge
+from routelearn.rounds.timing import RULES, plan_of
+
+FIELDS = {  # what may differ in a round without a rule
+    "skills": {"skills"}, "vehicle": {"only", "forbidden"}, "capacity": {"capacity"}, "window": {"windows"},
+    "end": {"shift"}, "max_stops": {"max_stops"}, "max_duration": {"max_duration"}, "max_driving": {"max_driving"},
+    "max_distance": {"max_distance"}, "break": {"breaks"}, "backhauls": {"backhauls"}, "number": {"number"},
+    "stops_apart": {"most_stops_apart"}, "time_apart": {"most_time_apart"}, "penalty": set(), "": set(),
+}  # fmt: skip
+
+
+def insertions(round: Round, drives: tuple[Drive, ...], group: tuple[int, ...]) -> Iterator[tuple[Drive, ...]]:
+    """Every plan with a stop or a shipment more, written again for the test."""
+    for number in range(len(drives) + 1):
+        kinds = [drives[number].vehicle] if number < len(drives) else range(len(round.vehicles))
+        for kind in kinds:
+            old = drives[number].order if number < len(drives) else ()
+            orders = {old}
+            if old and sum(at < 0 for at in old) + 1 < round.vehicles[kind].trips:
+                for reload in round.vehicles[kind].reloads:
+                    orders |= {(*old[:i], ~reload, *old[i:]) for i in range(len(old) + 1)}
+            for part in group:
+                orders = {(*order[:i], part, *order[i:]) for order in orders for i in range(len(order) + 1)}
+            for order in orders:
+                yield (*drives[:number], Drive(kind, order), *drives[number + 1 :])
+
+
+def group_of(round: Round, number: int) -> tuple[int, ...]:
+    return next((pair for pair in round.shipments if number in pair), (number,))
+
+
+def fits(round: Round, plan: Plan, number: int) -> bool:
+    free = replace(round, allow_unassigned=True)
+    group = group_of(round, number)
+    return any(not plan_of(free, drives).violations for drives in insertions(free, plan.drives, group))
+
+
+def differing(a: Round, b: Round) -> set[str]:
+    """The fields of rounds, stops and vehicles in which two rounds differ."""
+    found = {f.name for f in dataclasses.fields(Round) if f.name not in ("stops", "vehicles", "legs", "xy", "latlon")
+             and getattr(a, f.name) != getattr(b, f.name)}  # fmt: skip
+    for one, other in zip((*a.stops, *a.vehicles), (*b.stops, *b.vehicles), strict=True):
+        found |= {f.name for f in dataclasses.fields(one) if getattr(one, f.name) != getattr(other, f.name)}
+    return found
+
+
+def scarce(seed: int) -> tuple[Round, Plan]:
+    """A round with too few vehicles, and a plan from insertion that serves what it can."""
+    rng = random.Random(seed)
+    round = random_round(seed, most_stops=8)
+    vehicles = [replace(v, number=1, kept=()) for v in round.vehicles[: rng.randint(1, 2)]]
+    round = replace(round, vehicles=tuple(vehicles), allow_unassigned=True)
+    if rng.random() < 0.3:  # one that nobody can take
+        stops = list(round.stops)
+        stops[0] = replace(stops[0], skills=frozenset({"9"}))
+        round = replace(round, stops=tuple(stops))
+    drives: tuple[Drive, ...] = ()
+    groups = {group_of(round, i) for i in range(len(round.stops))}
+    for group in rng.sample(sorted(groups), len(groups)):
+        better = [new for new in insertions(round, drives, group) if not plan_of(round, new).violations]
+        drives = min(better, key=lambda new: plan_of(round, new).cost, default=drives)
+    return round, plan_of(round, drives)
+
+
+def test_without_the_named_rule_alone_the_stop_fits() -> None:
+    named: Counter[str] = Counter()
+    for seed in range(220):
+        round, plan = scarce(seed)
+        assert not plan.violations
+        for entry in plan.unassigned:
+            found = explain(round, plan, entry.stop)
+            rules = found.rule.split(" and ")
+            assert set(rules) <= {*RULES, "penalty", ""}
+            possible = fits(round, plan, entry.stop)
+            assert possible == (found.rule in ("", "penalty")), (seed, entry.stop, found.words)
+            assert fits(found.relaxed, plan, entry.stop), (seed, entry.stop, found.words)
+            assert differing(round, found.relaxed) <= set().union(*(FIELDS[rule] for rule in rules))
+            for rule in rules if len(rules) > 1 else ():  # each of several is needed
+                assert FIELDS[rule] & differing(round, found.relaxed), (seed, found.words)
+            named.update([found.rule])
+    assert sum(named.values()) > 250
+    assert {"skills", "vehicle", "capacity", "window", "end", "max_stops", "number"} <= set(named)
+    single = sum(number for rule, number in named.items() if " and " not in rule)
+    assert single > 0.5 * sum(named.values())
+
+
+FULL = [stop(0, delivery=(5.0,)), stop(1, delivery=(5.0,))]
+
+
+@pytest.mark.parametrize(
+    ("round", "drives", "words"),
+    [
+        (
+            line([stop(0), stop(1, skills=frozenset({"3"}))], van()),
+            [Drive(0, (0,))],
+            "needs skill 3, which no vehicle has",
+        ),
+        (
+            line(
+                [stop(0), stop(1, skills=frozenset({"3"}))], van(), van(id="lift", skills=frozenset({"3"}), max_stops=0)
+            ),
+            [Drive(0, (0,))],
+            "needs skill 3, which no free vehicle has",
+        ),
+        (
+            line([stop(0), stop(1, windows=((0.0, 36_000.0),))], van(shift=(36_880, 50_000)), day=""),
+            [Drive(0, (0,))],
+            "cannot be reached before 10:15 (its window ends 10:00)",
+        ),
+        (
+            line([*FULL, stop(2, delivery=(120.0,))], van(capacity=(10.0,)), dimensions=("kg",)),
+            [Drive(0, (0, 1))],
+            "no vehicle holds 120 kg",
+        ),
+        (line([*FULL], van(capacity=(8.0,))), [Drive(0, (0,))], "every vehicle that could take it is full"),
+        (
+            line(2, van(shift=(0.0, 30.0))),
+            [Drive(0, (0,))],
+            "the shift of every free vehicle ends before: van would end at 40, its shift ends 30",
+        ),
+        (line(2, van(max_stops=1)), [Drive(0, (0,))], "with it vehicle van makes 2 stops; at most 1 is allowed"),
+        (
+            line([stop(0), stop(1, only=frozenset({"other"}))], van(), van(id="other", max_distance=1)),
+            [Drive(0, (0,))],
+            "may be served by other only, which is not free for it",
+        ),
+        (
+            line([stop(0, windows=((10.0, 10.0),)), stop(1, service=9.0)], van(shift=(0, 48))),
+            [Drive(0, (0,))],
+            "the shift of every free vehicle ends before: van would end at 49, its shift ends 48",
+        ),
+        (
+            line([stop(i, windows=((0.0, 10.0 * (i + 1)),), service=9.0 if i == 1 else 0.0) for i in range(3)]),
+            [Drive(0, (0, 2))],
+            "would make van late at s2",
+        ),
+    ],
+)
+def test_words(round: Round, drives: list[Drive], words: str) -> None:
+    plan = plan_of(replace(round, allow_unassigned=True), drives)
+    assert not plan.violations
+    assert reason(round, plan, plan.unassigned[0].stop) == words
+
+
+def test_several_rules_are_all_named() -> None:
+    round = line([stop(0, skills=frozenset({"3"}), delivery=(9.0,))], van(capacity=(5.0,)), allow_unassigned=True)
+    found = explain(round, plan_of(round, []), 0)
+    assert (found.words, found.rule) == (
+        "needs skill 3, which no vehicle has and no vehicle holds 9",
+        "capacity and skills",
+    )
+
+
+def test_a_stop_that_is_left_out_for_its_penalty() -> None:
+    round = line([stop(0), stop(1, penalty=5.0)])
+    assert reason(round, plan_of(round, [Drive(0, (0,))]), 1) == "would cost 20 more to serve; leaving it out costs 5"
+
+
+def test_a_stop_that_would_leave_no_time_for_a_break() -> None:
+    two = (Break(id="a", windows=((2.0, 5.0),), service=30.0), Break(id="b", windows=((6.0, 9.0),), service=5.0))
+    round = line(1, van(breaks=two), allow_unassigned=True)
+    found = explain(round, plan_of(round, []), 0)
+    assert found.words == "with it vehicle van is still out at 9 without its break b"
+    assert fits(found.relaxed, plan_of(round, []), 0)
+
+
+def test_every_stop_left_out_gets_its_reason() -> None:
+    round = line([stop(0), stop(1, skills=frozenset({"3"})), stop(2, penalty=1.0)], allow_unassigned=True)
+    plan = with_reasons(round, plan_of(round, [Drive(0, (0,))]))
+    assert [entry.reason for entry in plan.unassigned] == [
+        "needs skill 3, which no vehicle has", "would cost 40 more to serve; leaving it out costs 1",
+    ]  # fmt: skip
+    assert not judge(round, plan).violations

@@ -301,9 +301,8 @@ def _servable(given: Round) -> Round:
     if not reasons or given.allow_unassigned:
         return given
     first = next(iter(reasons))
-    alike = [i for i, reason in reasons.items() if reason == reasons[first]]
-    others = [given.stops[i].id for i in alike[1:]]
-    more = f" (so {', '.join(map(shown, others[:NAMED]))}{_and_more(len(others) - NAMED)})" if others else ""
+    others = [given.stops[i].id for i in reasons if i != first]
+    more = f" (nor can {', '.join(map(shown, others[:NAMED]))}{_and_more(len(others) - NAMED)})" if others else ""
     raise InputError(
         f"{given.at(first)}: {shown(given.stops[first].id)} {reasons[first]}{more}; change it, or allow stops to be "
         "left out (--allow-unassigned)"

@@ -22,7 +22,7 @@ _ZONE = r"(?P<zone>z|[+-][01]\d:?[0-5]\d)?"
 _MOMENT = re.compile(rf"(?:{_DATE}(?:\s*,?\s+|(?P<iso>t)))?{_TIME}\s?{_ZONE}", re.IGNORECASE | re.ASCII)
 _BARE = re.sub(r"\?P<\w+>", "?:", _MOMENT.pattern)
 _NUMBER = r"\d+(?:[.,]\d+)?"
-_TO = r"\s*(?:-|\u2013|\u2014|/|\bto\b|\bbis\b|\band\b|\bund\b|\bà\b|\bau\b|\ba\b|\bhasta\b)\s*"
+_TO = r"(?:\s*(?:-|\u2013|\u2014|/)\s*|\s+(?:to|till|until|bis|and|und|à|au|a|hasta)\s+)"
 _STRETCH = re.compile(rf"({_BARE}|{_NUMBER}){_TO}({_BARE}|{_NUMBER})", re.IGNORECASE | re.ASCII)
 _HALF = re.compile(
     rf"(?P<word>from|after|since|ab|nach|von|dès|après|desde|until|till|before|by|bis|vor|jusqu'à|avant|hasta|antes de)"

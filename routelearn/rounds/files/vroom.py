@@ -368,7 +368,7 @@ class _Reader:
                 None,
                 latlon,
                 speed=speed,
-                timed=needs or "the cost is driving time",
+                timed=needs or "routes have times",
                 clock=False,
                 rounding=rounding,
             )

@@ -49,7 +49,23 @@ def beyond_cvrp(parts: Document) -> bool:
         return True
     if any(name in parts.values for name in (*OF_STOPS, *OF_VEHICLES) if name not in ("SERVICE_TIME", "CAPACITY")):
         return True
-    return (parts.value("TYPE") or "CVRP").split()[:1] not in ([], ["CVRP"], ["TSP"], ["ATSP"], ["OP"])
+    if (parts.value("TYPE") or "CVRP").split()[:1] not in ([], ["CVRP"], ["TSP"], ["ATSP"], ["OP"]):
+        return True
+    return _limited(parts)
+
+
+def _limited(parts: Document) -> bool:
+    """Whether service times are there, or a limit that a route could reach (libraries write 999999 for none)."""
+    line, word = parts.values.get("SERVICE_TIME", (0, "0"))
+    if real(word, parts.at(line), "SERVICE_TIME"):
+        return True
+    if "DISTANCE" not in parts.values:
+        return False
+    line, word = parts.values["DISTANCE"]
+    numbers, _ = nodes_of(parts)
+    xy = coordinates_of(parts, numbers)
+    longest = float(lengths_of(parts, len(numbers)).max()) if xy is None else float(np.hypot(*np.ptp(xy, 0)))
+    return real(word, parts.at(line), "DISTANCE") < longest * len(numbers)
 
 
 def parse(parts: Document, options: Mapping[str, Any]) -> Round:

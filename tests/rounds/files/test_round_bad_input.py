@@ -1,0 +1,204 @@
+"""Bad tables and documents: one line each, with file, row and remedy."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from round_samples import OWN, workbook
+
+from routelearn.errors import InputError
+from routelearn.rounds.files import parse_round, round_from_document
+
+HEAD = "id;x;y;Menge;von;bis;service;skills\n"
+DEPOT = "d;0;0;;;;;\n"
+GOOD = "a;3;4;5;08:00;10:00;5;\n"
+TABLES = [
+    ("a;3;4;5;10:00;08:00;5;\n", None, "a.csv, line 3: von runs backwards, from 10:00 to 08:00; write 30:00 for 6:00"),
+    ("a;3;4;5;8:00;480;5;\n", None, "a.csv, line 3: von is '480', but other times are clock times; write it as 08:30"),
+    ("a;3;4;5;8:00;10:75;5;\n", None, "a.csv, line 3: von is '10:75', not a time of day"),
+    (
+        "a;3;4;200;;;5;\n",
+        None,
+        "a.csv, line 3: 'a' has an amount of 200, more than any vehicle that may serve it holds",
+    ),
+    ("a;3;4;5;;;5;cold\n", None, "a.csv, line 3: 'a' needs the skill 'cold', which no vehicle has"),
+    (
+        "a;3;4;5;08:00;08:01;5;\n",
+        "id;shift\nv;8-16 Uhr\n",
+        "a.csv, line 3: 'a' cannot be reached and left in time by any vehicle",
+    ),
+    ("a;3;4;5;;;-5;\n", None, "a.csv, line 3: service is -5; it cannot be negative"),
+    ("a;3;4;-5;;;5;\n", None, "a.csv, line 3: delivery is -5; it cannot be negative"),
+    ("a;3;4;nan;;;5;\n", None, "a.csv, line 3: Menge is 'nan', not a finite number"),
+    ("a;3;4;many;;;5;\n", None, "a.csv, line 3: Menge is 'many', not a number"),
+    ("a;3;;5;;;5;\n", None, "a.csv, line 3: no y"),
+    ("a;3;4;5;;;5;\n" * 2, None, "a.csv, line 4: the id 'a' is already used in line 3"),
+    ("a;3;4;5;;;long;\n", None, "a.csv, line 3: service is 'long', not a number"),
+    ("a;3;4;5\n", None, "a.csv, line 3: 4 cells; the header names 8 columns"),
+    (";3;4;5;;;5;\n", None, "a.csv, line 3: no id, though other stops have one"),
+    ("a;3;4;1/2/3;;;5;\n", "id;capacity\nv;10/20\n", "vans.csv, line 2: a capacity in 2 dimensions, but amounts in 3"),
+    (GOOD, "id;shift\nv;08:00-08:05\n", "vans.csv, line 2: the shift of 5 min is too short for a trip to any stop"),
+    (GOOD, "id;shift\nv;16:00-08:00\n", "vans.csv, line 2: shift runs backwards, from 16:00 to 08:00"),
+    (GOOD, "id;shift\nv;8:00\n", "vans.csv, line 2: shift is '8:00'; a stretch as 08:00-10:00 is needed"),
+    (GOOD, "id;start\nv;nowhere\n", "vans.csv, line 2: start is 'nowhere', not the id or name of a depot or stop"),
+    (
+        GOOD,
+        "id;Pause\nv;12:00-13:00\n",
+        "vans.csv, line 2: a break, but not how long it is; add a column break_duration",
+    ),
+    (GOOD, "id;count\nv;2.5\n", "vans.csv, line 2: count is '2.5'; a whole number is needed"),
+    (GOOD, "id;capcity\nv;5\n", "vans.csv: 'capcity' is not known; did you mean 'capacity'?"),
+    (GOOD, "id;capacity\nv;5\nv;6\n", "vans.csv, line 3: the id 'v' is already used in vans.csv, line 2"),
+    (GOOD, "1;2\n3;4\n", "vans.csv, line 1: no header that names vehicles"),
+    (GOOD, "id;capacity\n", "vans.csv: a header but no vehicles"),
+]
+
+
+@pytest.mark.parametrize(("row", "vehicles", "words"), TABLES, ids=[words[:60] for _, _, words in TABLES])
+def test_tables(row: str, vehicles: str | None, words: str):
+    fleet = ("id;capacity\nv;100\n" if vehicles is None else vehicles).encode()
+    with pytest.raises(InputError) as raised:
+        parse_round((HEAD + DEPOT + row).encode(), "a.csv", vehicles=(fleet, "vans.csv"), options={"speed": 50})
+    assert words in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"vehicles": "3", "capacity": "1,2"}, "--capacity has 2 numbers, but there are 3 vehicles; give one for each"),
+        ({"vehicles": "0"}, "--vehicles '0'; between 1 and"),
+        ({"round": "up"}, "--round 'up'; the choices are nearest, dimacs, exact, none"),
+        ({"speed": "0"}, "the speed is 0; it must be positive"),
+        ({"shift": "8:00"}, "--shift: the shift is '8:00'; a stretch as 08:00-10:00 is needed"),
+        ({"objective": "fast"}, "objective is 'fast'; the choices are cost, vehicles"),
+        ({"backhauls": "first"}, "backhauls is 'first'; the choices are mixed, last"),
+        ({"allow_unassigned": "perhaps"}, "allow_unassigned is 'perhaps'; write true or false"),
+        ({"colour": "red"}, "'colour' is not an option of rounds"),
+        ({"depot": "z"}, "the depot 'z' is not the id or name of one of the stops"),
+        ({}, "a.csv: stops have amounts, but nothing says what a vehicle holds; give a capacity"),
+    ],
+)
+def test_options(options: dict[str, Any], words: str):
+    given = {"speed": 50, "capacity": "100", **options} if options else {"speed": 50}
+    with pytest.raises(InputError) as raised:
+        parse_round((HEAD + DEPOT + GOOD).encode(), "a.csv", options=given)
+    assert words in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "words"),
+    [
+        ([[0, 1], [1, 0]], None),
+        ([[0, 1, 2], [1, 0, 2], [2, 2, 0]], "2 places, but the matrix has 3 rows and columns; one for each row of the"),
+        ([[0, 1], [1]], "m.json: row 2 of durations has 1 numbers; 2 rows need as many"),
+        ([[0, None], [1, 0]], "m.json: row 1, column 2 of durations is empty: no way there"),
+        ([[0, -1], [1, 0]], "m.json: row 1, column 2 of the matrix is negative"),
+        ("x", "m.json: durations must be a list of lists of numbers"),
+    ],
+)
+def test_matrices(matrix: Any, words: str | None):
+    data = (json.dumps({"code": "Ok", "durations": matrix}).encode(), "m.json")
+    arguments: dict[str, Any] = {"matrix": data, "options": {"capacity": 100}}
+    if words is None:
+        assert parse_round((HEAD + DEPOT + GOOD).encode(), "a.csv", **arguments) is not None
+        return
+    with pytest.raises(InputError) as raised:
+        parse_round((HEAD + DEPOT + GOOD).encode(), "a.csv", **arguments)
+    assert words in str(raised.value)
+
+
+def test_osrm_that_found_nothing():
+    data = (b'{"code": "NoTable", "durations": null, "message": "no way"}', "m.json")
+    with pytest.raises(InputError, match=r"m\.json: OSRM answered 'NoTable': 'no way'"):
+        parse_round((HEAD + DEPOT + GOOD).encode(), "a.csv", matrix=data)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("id,x,y,service,Schicht\nd,0,0,,\na,1,1,5,8:00-9:00\n", "'Schicht' is a vehicle's; give it with the vehicles"),
+        (
+            "id,x,y,service,Wunsch\nd,0,0,,\na,1,1,5,8:00\n",
+            "'Wunsch' holds clock times, and nothing says what they are",
+        ),
+        ("id,x,y,service,Uhrzeit\nd,0,0,,\na,1,1,5,8:00\n", "'Uhrzeit' seems to be a time window; write stretches"),
+        ("id,x,y,windws,service\nd,0,0,,\na,1,1,,5\n", None),
+        ("id,x,y,servce,skills\nd,0,0,,\na,1,1,5,a\n", "'servce' is not known; did you mean 'service'? Otherwise"),
+        (
+            "id,x,y,Gewicht,Volumen,service\nd,0,0,,,\na,1,1,5,6,7\n",
+            "'Gewicht' and 'Volumen' could both be the delivery",
+        ),
+        ("id,x,y,lat,lon,service\nd,0,0,1,1,\na,1,1,2,2,5\n", "both x, y and lat, lon"),
+        ("id,lat,lon,service\nd,0,0,\na,100,1,5\n", "line 3: latitude 100, longitude 1"),
+        ("id,x,service\nd,0,\na,1,5\n", "a column x but no y"),
+        ("id,service\nd,\na,5\n", "no coordinates and no matrix"),
+        ("id,x,y,shipment,pickup\nd,0,0,,\na,1,1,s,5\n", "line 3: the shipment 's' has no other half"),
+        ("id,x,y,shipment,pickup\nd,0,0,,\na,1,1,s,5\nb,1,2,s,5\n", "both rows of the shipment 's' are pickups"),
+        ("id,x,y,only\nd,0,0,\na,1,1,truck\n", "line 3: no vehicle is called 'truck'; there are 'vehicle'"),
+    ],
+)
+def test_columns(text: str, words: str | None):
+    if words is None:  # an empty column is no typing error
+        assert parse_round(text.encode(), "a.csv") is not None
+        return
+    with pytest.raises(InputError) as raised:
+        parse_round(text.encode(), "a.csv", options={"capacity": 100})
+    assert words in str(raised.value)
+
+
+def changed(*path: Any, to: Any) -> dict[str, Any]:
+    document = copy.deepcopy(OWN)
+    inner: Any = document
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = to
+    return document
+
+
+@pytest.mark.parametrize(
+    ("path", "to", "words"),
+    [
+        (("lunch",), 1, "request: 'lunch' is not known; the keys are stops"),
+        (("stops",), [], "request: 'stops' is a list; a list of stops is needed"),
+        (("stops", 0), 7, "request, stop 1: 7; an object with x and y, or lat and lon, is needed"),
+        (("stops", 0, "windows"), ["10:00", "08:00"], "request, stop 1: windows runs backwards"),
+        (("stops", 0, "windows"), [[5]], "request, stop 1: windows is a list; a stretch"),
+        (("stops", 0, "service"), -1, "request, stop 1: service is -1"),
+        (("stops", 0, "id"), "Apotheke", "request, stop 2: the id 'Apotheke' is already used in stop 1"),
+        (("stops", 1, "skills"), ["lift"], "request, stop 2: 'Apotheke' needs the skill 'lift', which no vehicle has"),
+        (("stops", 0, "servce"), 5, "request: 'servce' is not known; did you mean 'service'?"),
+        (("vehicles", 0), 3, "request, vehicle 1: 3; an object is needed"),
+        (("vehicles", 0, "kept"), ["nobody"], "request, vehicle 1: keeps 'nobody', which is not the id of a stop"),
+        (("vehicles", 0, "breaks"), [{"id": 1, "load": 3}], "request, vehicle 1, break 1: 'load' is not known"),
+        (("shipments",), [["Bäcker"]], "request, shipment 1: the ids of pickup and delivery are needed"),
+        (("shipments",), [["Bäcker", "Nobody"]], "request, shipment 1: its half 'Nobody' is not the id of a stop"),
+        (("shipments",), [["Bäcker", None]], "request, shipment 1: its other half is missing"),
+        (("durations",), [[0, 1], [1, 0]], "request: 2 rows of durations, but 4 of distances"),
+        (("profiles",), {"car": {}}, "request, profile 'car': neither durations nor distances"),
+    ],
+)
+def test_documents(path: tuple[Any, ...], to: Any, words: str):
+    with pytest.raises(InputError) as raised:
+        round_from_document(changed(*path, to=to))
+    assert words in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("document", [[], 3, None, "x", {}, {"jobs": []}, {"jobs": 1, "vehicles": 2}, {"stops": {}}])
+def test_what_is_no_document(document: Any):
+    with pytest.raises(InputError):
+        round_from_document(document)
+
+
+def test_broken_workbooks():
+    pytest.importorskip("openpyxl")
+    good = workbook(Stops=[["id", "x", "y", "service"], ["d", 0, 0, 0], ["a", 1, 1, 5]])
+    for data in (good[:200], good[:-40], b"PK\x03\x04xl/workbook.xml"):
+        with pytest.raises(InputError, match="not a readable Excel workbook"):
+            parse_round(data, "a.xlsx")
+    with pytest.raises(InputError, match="no sheet of stops"):
+        parse_round(workbook(Fahrzeuge=[["id"], ["v"]]), "a.xlsx")

@@ -1,0 +1,267 @@
+"""Tables of stops and vehicles: names in four languages, dimensions, depots, options, and what stays an older problem."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from round_samples import workbook
+
+from routelearn.errors import InputError
+from routelearn.rounds.files import parse_round, round_from_document
+from routelearn.rounds.files.columns import Column, column_of
+from routelearn.rounds.model import ANY, FOREVER, Round, Stop, Vehicle
+
+H = 3600.0
+
+
+def read(text: str, vehicles: str | None = None, *, problem: str | None = None, **options: Any) -> Round:
+    fleet = None if vehicles is None else (vehicles.encode(), "vans.csv")
+    found = parse_round(text.encode(), "a.csv", vehicles=fleet, options=options, problem=problem)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [
+        ("windows", Column("windows", own=True)),
+        ("window_start", Column("windows", "1")),
+        ("Time window to", Column("windows", "2")),
+        ("Zeitfenster von", Column("windows", "1")),
+        ("créneau début", Column("windows", "1")),
+        ("ventana hasta", Column("windows", "2")),
+        ("Servicezeit (min)", Column("service", unit=60.0)),
+        ("service_minutes", Column("service", unit=60.0)),
+        ("Standzeit in Sekunden", Column("service", unit=1.0)),
+        ("durée de service", Column("service")),
+        ("tiempo de servicio", Column("service")),
+        ("demand_2", Column("delivery", "2")),
+        ("Menge kg", Column("delivery", "kg")),
+        ("Gewicht", Column("delivery")),
+        ("enlèvement", Column("pickup")),
+        ("compétences", Column("skills")),
+        ("Priorität", Column("priority")),
+        ("Breitengrad", Column("lat")),
+        ("Fahrer", None),
+    ],
+)
+def test_names_of_stops(name, column):
+    assert column_of(name, Stop) == column
+
+
+@pytest.mark.parametrize(
+    ("name", "attribute"),
+    [
+        *(("Fahrzeug", "id"), ("véhicule", "id"), ("Kapazität", "capacity"), ("capacité", "capacity")),
+        *(("Schicht von", "shift"), ("turno inicio", "shift"), ("Anzahl", "number"), ("Pausendauer", "break_duration")),
+        *(("max tasks", "max_stops"), ("Überstunden", "overtime"), ("Fixkosten", "fixed_cost"), ("Touren", "trips")),
+    ],
+)
+def test_names_of_vehicles(name, attribute):
+    found = column_of(name, Vehicle)
+    assert found is not None
+    assert found.attribute == attribute
+
+
+WINDOWS = "id,x,y,window_start,window_end\nd,0,0,,\na,3,4,08:00,10:00\nb,6,8,9:00,\n"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "id,x,y,von,bis",
+        "id,x,y,from,to",
+        "id,x,y,ready time,due date",
+        "id,x,y,Öffnungszeit von,Öffnungszeit bis",
+        "id,x,y,heure ouverture,heure fermeture",
+        "id,x,y,hora inicio,hora fin",
+        "id,x,y,frühestens,spätestens",
+    ],
+)
+def test_other_words_for_a_window(head):
+    found = read(WINDOWS.replace("id,x,y,window_start,window_end", head), speed=36)
+    assert [stop.windows for stop in found.stops] == [((8 * H, 10 * H),), ((9 * H, FOREVER),)]
+
+
+def test_speed_makes_durations():
+    found = read(WINDOWS, speed="36,0")
+    assert found.legs[ANY].distance[0, 1] == 5
+    assert found.legs[ANY].duration[0, 1] == pytest.approx(5 / 36 * H)
+
+
+def test_a_speed_is_asked_for():
+    with pytest.raises(InputError, match=r"a.csv: stops have windows, but no durations; give a speed \(--speed"):
+        read(WINDOWS)
+
+
+def test_a_plain_matrix_must_say_what_it_holds():
+    matrix = (b"0,5,9\n5,0,5\n9,5,0\n", "m.csv")
+    with pytest.raises(InputError, match="--matrix-unit seconds, minutes or hours"):
+        parse_round(WINDOWS.encode(), "a.csv", matrix=matrix)
+    found = parse_round(WINDOWS.encode(), "a.csv", matrix=matrix, options={"matrix_unit": "minutes"})
+    assert found is not None
+    assert found.legs[ANY].duration[0, 1] == 300
+    found = parse_round(WINDOWS.encode(), "a.csv", matrix=matrix, options={"speed": 10})
+    assert found is not None
+    assert found.legs[ANY].duration[0, 1] == pytest.approx(1800)
+
+
+def test_durations_alone_are_the_cost():
+    matrix = (json.dumps({"durations": [[0, 5, 9], [5, 0, 5], [9, 5, 0]]}).encode(), "m.json")
+    found = parse_round(WINDOWS.encode(), "a.csv", matrix=matrix)
+    assert found is not None
+    (van,) = found.vehicles
+    assert (van.driving_cost, van.distance_cost) == (1.0, 0.0)
+    assert found.legs[ANY].distance[0, 1] == 5  # a straight line
+    assert any("distances are straight lines" in note for note in found.notes)
+    with pytest.raises(InputError, match="a longest distance, but no distances"):
+        parse_round(WINDOWS.encode(), "a.csv", matrix=matrix, options={"max_distance": 10})
+
+
+def test_several_windows_in_one_cell():
+    text = 'id;x;y;Zeitfenster\nd;0;0;\na;3;4;"08:00-10:00; 12:00-13:00"\nb;1;1;\n'
+    assert read(text, speed=36).stops[0].windows == ((8 * H, 10 * H), (12 * H, 13 * H))
+
+
+def test_dimensions_by_number_and_by_unit():
+    text = "id,x,y,demand_1,demand_2\nd,0,0,,\na,3,4,1,2\nb,6,8,3,\n"
+    found = read(text, "id,capacity_1,capacity_2\nv,10,20\n")
+    assert [stop.delivery for stop in found.stops] == [(1.0, 2.0), (3.0, 0.0)]
+    assert found.vehicles[0].capacity == (10.0, 20.0)
+    assert found.dimensions == ("1", "2")
+    text = "id,x,y,Menge kg,Menge m3\nd,0,0,,\na,3,4,1,2\nb,6,8,3,\n"
+    found = read(text, "id,Kapazität kg,Kapazität m3\nv,10,20\n")
+    assert (found.stops[0].delivery, found.dimensions) == ((1.0, 2.0), ("kg", "m3"))
+    text = 'id,x,y,demand\nd,0,0,\na,3,4,"1;2"\nb,6,8,"3;0"\n'
+    pair = parse_round(text.encode(), "a.csv", options={"capacity": "10;20", "vehicles": 2})
+    assert pair is not None
+    assert (pair.vehicles[0].number, pair.vehicles[0].capacity) == (2, (10.0, 20.0))
+
+
+def test_depots_are_marked_named_or_first():
+    marked = "id,x,y,service,depot\na,3,4,5,0\nb,0,0,0,1\nc,9,9,5,1\n"
+    found = read(marked)
+    assert [stop.id for stop in found.stops] == ["a"]
+    assert found.vehicles[0].start == 1
+    named = "name,x,y,service\na,3,4,5\nDepot Süd,0,0,0\n"
+    assert read(named).vehicles[0].start == 1
+    first = "id,x,y,service\na,3,4,5\nb,0,0,1\n"
+    assert [stop.id for stop in read(first).stops] == ["b"]
+    assert [stop.id for stop in read(first, depot="b").stops] == ["a"]
+
+
+def test_vehicles_of_a_table():
+    fleet = (
+        "vehicle,count,capacity,start,end,shift,max stops,break,break_duration,trips,reload_time,skills,fixed_cost\n"
+        "small,2,10,,,08:00-16:00,5,12:00-13:00,30,,,,\n"
+        "big,,50,b,open,,,,,3,15,cold;tall,7.5\n"
+    )
+    found = read("id,x,y,service\nd,0,0,\na,3,4,5\nb,6,8,5\n", fleet, speed=36)
+    small, big = found.vehicles
+    assert (small.number, small.start, small.end, small.shift, small.max_stops) == (2, 0, 0, (8 * H, 16 * H), 5)
+    assert (small.breaks[0].windows, small.breaks[0].service) == (((12 * H, 13 * H),), 1800.0)
+    assert (big.number, big.start, big.end, big.trips, big.reloads) == (None, 2, None, 3, (2,))
+    assert (big.reload_time, big.skills, big.fixed_cost) == (900.0, {"cold", "tall"}, 7.5)
+
+
+def test_the_depots_hours_bound_the_shift():
+    text = "id,x,y,window\nd,0,0,09:00-15:00\na,3,4,10:00-11:00\n"
+    found = read(text, "id,shift\nv,08:00-14:00\n", speed=36)
+    assert found.vehicles[0].shift == (9 * H, 14 * H)
+
+
+def test_shipments_share_a_name():
+    text = "id,x,y,shipment,pickup,delivery\nd,0,0,,,\na,3,4,s1,4,\nb,6,8,s1,,4\nc,1,1,,,2\n"
+    found = read(text, capacity=10)
+    assert found.shipments == ((0, 1),)
+    assert found.stops[0].pickup == (4.0,)
+
+
+def test_names_of_allowed_and_forbidden_vehicles():
+    text = 'id,x,y,only,forbidden vehicles,priority,penalty\nd,0,0,,,,\na,3,4,"v, w",,3,\nb,6,8,,v,,12\n'
+    found = read(text, "id\nv\nw\n")
+    assert [(s.only, s.forbidden, s.priority, s.penalty) for s in found.stops] == [
+        (frozenset({"v", "w"}), frozenset(), 3, None),
+        (None, frozenset({"v"}), 0, 12.0),
+    ]
+
+
+def test_settings():
+    text = "id,x,y,pickup\nd,0,0,\na,3,4,5\n"
+    found = read(text, capacity=10, backhauls="last", objective="vehicles", most_stops_apart=3, allow_unassigned=True)
+    assert (found.backhauls, found.objective, found.most_stops_apart) == ("last", "vehicles", 3.0)
+    assert found.allow_unassigned
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "id,x,y\na,0,0\nb,1,1\n",
+        "id,x,y,demand\na,0,0,\nb,1,1,3\n",
+        "id,x,y,prize\na,0,0,\nb,1,1,3\n",
+        "id,x,y,prize,penalty\na,0,0,,\nb,1,1,3,2\n",
+        "id,x,y,priority\na,0,0,\nb,1,1,3\n",
+        "id,x,y,duration\na,0,0,\nb,1,1,3\n",
+        "id,x,y,service\na,0,0,0\nb,1,1,0\n",
+        "x y\n0 0\n1 1\n",
+        "0,0\n1,1\n",
+    ],
+)
+def test_older_problems_stay_what_they_are(text):
+    assert parse_round(text.encode(), "a.csv") is None
+
+
+def test_with_vrp_named_any_table_is_a_round():
+    found = parse_round(b"id,x,y\na,0,0\nb,1,1\n", "a.csv", problem="vrp")
+    assert found is not None
+    assert [stop.id for stop in found.stops] == ["b"]
+    assert parse_round(WINDOWS.encode(), "a.csv", problem="cvrp") is None
+
+
+def test_own_json_by_places_of_a_matrix():
+    document = {
+        "stops": [
+            {"id": "a", "place": 1, "service": 5},
+            {"id": "b", "place": 1, "setup": 2},
+            {"id": "c", "place": 2},
+        ],
+        "vehicles": [
+            {
+                **{"id": "v", "start": 0, "end": None, "kept": ["b"], "profile": "bike"},
+                "breaks": [{"id": "lunch", "windows": [[0, 50]], "service": 10}],
+            }
+        ],
+        "profiles": {"bike": {"durations": [[0, 5, 9], [5, 0, 5], [9, 5, 0]]}},
+    }
+    found = round_from_document(document)
+    assert [stop.place for stop in found.stops] == [1, 1, 2]
+    (van,) = found.vehicles
+    assert (van.start, van.end, van.kept, van.profile) == (0, None, (1,), "bike")
+    assert (van.breaks[0].id, van.breaks[0].windows, van.breaks[0].service) == ("lunch", ((0.0, 50.0),), 10.0)
+    assert found.legs_of(van).duration[0, 2] == 9
+    assert found.day is None
+
+
+def test_excel_without_a_sheet_of_vehicles():
+    pytest.importorskip("openpyxl")
+    data = workbook(Stops=[["id", "x", "y", "service", None], ["d", 0, 0, None, None], [7, 3, 4, 5, None]])
+    found = parse_round(data, "a.xlsx", options={})
+    assert found is not None
+    assert [(stop.id, stop.service) for stop in found.stops] == [("7", 5.0)]
+    assert found.where == ("row 3",)
+    assert parse_round(workbook(Stops=[["id", "x", "y"], ["d", 0, 0], ["a", 1, 1]]), "a.xlsx") is None
+
+
+def test_geojson_with_windows():
+    point = {"type": "Feature", "geometry": {"type": "Point", "coordinates": [10.0, 53.5]}, "properties": {"id": "d"}}
+    stop = {
+        "type": "Feature",
+        "geometry": {"type": "Point", "coordinates": [10.1, 53.6]},
+        "properties": {"id": "a", "window": "08:00-10:00"},
+    }
+    data = json.dumps({"type": "FeatureCollection", "features": [point, stop]}).encode()
+    found = parse_round(data, "a.geojson", options={"speed": 30})
+    assert found is not None
+    assert (found.stops[0].windows, found.length_unit) == (((8 * H, 10 * H),), "km")

@@ -215,7 +215,7 @@ def summary(solution: RoundSolution, route: Route) -> str:
     unit = f" {solution.round.length_unit}" if solution.round.length_unit else ""
     parts = [f"{len(route.stops)} stop{'' if len(route.stops) == 1 else 's'}"]
     parts.append(f"{length(day, route.duration)} out, {length(day, route.driving)} driving")
-    parts.append(f"length {route.distance:,.6g}{unit}")
+    parts.append(f"length {figure(route.distance)}{unit}")
     if load := solution.load(route):
         of = f" of {amount_words(vehicle.capacity)}" if vehicle.capacity else ""
         parts.append(f"load {amount_words(load)}{of}")
@@ -255,10 +255,15 @@ def itinerary(solution: RoundSolution, route: Route) -> Table:
         cells.append(length(day, visit.wait) if visit.wait > 0.5 else "")
         cells.append("" if visit.kind == "end" else minute(solution, visit.departure))
         cells += [amount_words(visit.load)] if loaded else []
-        cells.append(f"{visit.distance_so_far:,.6g}")
+        cells.append(figure(visit.distance_so_far))
         cells.append("" if visit.stop is None else windows(solution, visit.stop))
         table.add_row(*cells)
     return table
+
+
+def figure(value: float) -> str:
+    """A length on the screen."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
 def minute(solution: RoundSolution, seconds: float) -> str:

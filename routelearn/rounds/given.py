@@ -101,7 +101,7 @@ def _order(
     idle = {round_.places[place] for place in (vehicle.start, vehicle.end) if place is not None}
     idle |= {rest.id for rest in vehicle.breaks}
     steps = list(_steps(route, where))
-    for position, (kind, *names) in enumerate(steps):
+    for position, (kind, names) in enumerate(steps):
         if kind in HALVES:  # VROOM's: a job may have the id of a shipment's half
             names = [f"{kind} {names[-1]}", *names]
         stop = next((ids[name] for name in names if name in ids), None)
@@ -114,25 +114,25 @@ def _order(
             raise InputError(f"{where} visits {shown(names[-1])}, which is not among the stops")
 
 
-def _steps(route: Mapping[str, Any], where: str) -> Iterator[tuple[str | None, *tuple[str, ...]]]:
+def _steps(route: Mapping[str, Any], where: str) -> Iterator[tuple[str | None, list[str]]]:
     """(kind, what it is called) of each visit. Where stops and visits disagree, somebody changed the stops."""
     stops, visits = route.get("stops"), route.get("visits", route.get("steps"))
     if isinstance(visits, list):
         told = [_step(visit, where) for visit in visits]
-        if stops is None or [step[1] for step in told if step[0] == "stop"] == [str(stop) for stop in stops]:
+        if stops is None or [names[0] for kind, names in told if kind == "stop"] == [str(stop) for stop in stops]:
             yield from told
             return
     if not isinstance(stops, list) or not all(isinstance(stop, str | int) for stop in stops):
         raise InputError(f"{where} is not a list of ids")
-    yield from ((None, str(stop)) for stop in stops)
+    yield from ((None, [str(stop)]) for stop in stops)
 
 
-def _step(visit: Any, where: str) -> tuple[str, *tuple[str, ...]]:
+def _step(visit: Any, where: str) -> tuple[str, list[str]]:
     """VROOM's ids are numbers: where ours are none, they are its descriptions."""
     if not isinstance(visit, dict):
         raise InputError(f"{where}: a visit is {shown(visit)}; an object is needed")
     names = [visit[key] for key in ("description", "id", "job") if visit.get(key) is not None]
-    return str(visit.get("kind", visit.get("type", "stop"))), *map(str, names or [""])
+    return str(visit.get("kind", visit.get("type", "stop"))), [str(name) for name in names or [""]]
 
 
 # ------------------------------------------------------------------------------------------ what is kept

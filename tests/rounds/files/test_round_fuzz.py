@@ -8,8 +8,19 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from round_samples import CORDEAU, EVERYTHING, LI_LIM, OSRM, OWN, SHIPMENTS, SOLOMON, STOPS_CSV, VEHICLES_CSV, VROOM
-from round_samples import workbook
+from round_samples import (
+    CORDEAU,
+    EVERYTHING,
+    LI_LIM,
+    OSRM,
+    OWN,
+    SHIPMENTS,
+    SOLOMON,
+    STOPS_CSV,
+    VEHICLES_CSV,
+    VROOM,
+    workbook,
+)
 
 from routelearn.errors import InputError
 from routelearn.rounds.files import parse_round, round_from_document

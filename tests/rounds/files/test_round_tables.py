@@ -229,7 +229,11 @@ def test_own_json_by_places_of_a_matrix():
         ],
         "vehicles": [
             {
-                **{"id": "v", "start": 0, "end": None, "kept": ["b"], "profile": "bike"},
+                "id": "v",
+                "start": 0,
+                "end": None,
+                "kept": ["b"],
+                "profile": "bike",
                 "breaks": [{"id": "lunch", "windows": [[0, 50]], "service": 10}],
             }
         ],

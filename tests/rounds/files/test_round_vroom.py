@@ -20,8 +20,16 @@ DISTANCES = [[0, 600, 1200], [600, 0, 900], [1200, 900, 0]]
 BASE: dict[str, Any] = {
     "jobs": [
         {
-            **{"id": 1, "location_index": 1, "setup": 30, "service": 300, "delivery": [1, 2], "pickup": [0, 1]},
-            **{"skills": [4], "priority": 10, "time_windows": [[0, 100], [200, 400]], "description": "first"},
+            "id": 1,
+            "location_index": 1,
+            "setup": 30,
+            "service": 300,
+            "delivery": [1, 2],
+            "pickup": [0, 1],
+            "skills": [4],
+            "priority": 10,
+            "time_windows": [[0, 100], [200, 400]],
+            "description": "first",
         }
     ],
     "shipments": [
@@ -34,8 +42,16 @@ BASE: dict[str, Any] = {
     ],
     "vehicles": [
         {
-            **{"id": 7, "profile": "car", "start_index": 0, "capacity": [5, 5], "skills": [4, 5], "speed_factor": 2},
-            **{"time_window": [0, 1000], "max_tasks": 4, "max_travel_time": 500, "max_distance": 9000},
+            "id": 7,
+            "profile": "car",
+            "start_index": 0,
+            "capacity": [5, 5],
+            "skills": [4, 5],
+            "speed_factor": 2,
+            "time_window": [0, 1000],
+            "max_tasks": 4,
+            "max_travel_time": 500,
+            "max_distance": 9000,
             "costs": {"fixed": 50, "per_hour": 7200, "per_km": 3},
             "breaks": [{"id": 1, "time_windows": [[100, 200]], "service": 60}],
         },

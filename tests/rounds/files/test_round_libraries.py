@@ -278,7 +278,8 @@ def test_dispatcher():
         for name in ("tour.csv", "tour_cp1252.csv")
     ]
     first, second = rounds
-    assert first is not None and second is not None
+    assert first is not None
+    assert second is not None
     assert len(first.stops) == 60
     assert [(v.id, v.capacity) for v in first.vehicles] == [
         ("Van 1", (100.0,)),

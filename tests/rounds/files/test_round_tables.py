@@ -1,4 +1,4 @@
-"""Tables of stops and vehicles: names in four languages, dimensions, depots, options, and what stays an older problem."""
+"""Tables of stops and vehicles: names in four languages, dimensions, depots, options, and what is no round."""
 
 from __future__ import annotations
 

@@ -147,10 +147,8 @@ def test_stops_that_nobody_can_serve_are_named(server):
     assert answer.status_code == 422
     assert "'A'" in answer.json()["error"]
     allowed = post(server, "/solve", {**heavy, "seconds": 0, "allow_unassigned": True})
-    if allowed.status_code == 200:
-        assert [one["id"] for one in allowed.json()["unassigned"]] == ["A"]
-    else:
-        assert "'A'" in allowed.json()["error"] or "stop 1" in allowed.json()["error"]
+    assert allowed.status_code == 200, allowed.text
+    assert [one["id"] for one in allowed.json()["unassigned"]] == ["A"]
 
 
 # ------------------------------------------------------------------------------------------------ the page
@@ -195,7 +193,7 @@ def test_the_page_shows_the_vehicles_of_a_round(opened):
 def test_a_stop_that_is_moved_is_checked_at_once(opened):
     opened.fill("#seconds", "0.5")
     opened.click("#solve")
-    opened.wait_for_selector("#round-plan .itinerary")
+    opened.wait_for_selector("#round-plan .itinerary", timeout=180_000)  # a first search compiles
     assert opened.locator("#round-times .time-line").count() >= 2
     assert opened.locator("#round-broken li").count() == 0
     first = opened.locator("#round-plan .itinerary").first.locator("[draggable]").first
@@ -204,8 +202,7 @@ def test_a_stop_that_is_moved_is_checked_at_once(opened):
         first.drag_to(last)
     answer = checked.value.json()
     assert answer["routes"][-1]["stops"][-1] == name
-    opened.wait_for_function(
-        f"document.querySelectorAll('#round-broken li').length == {len(answer.get('violations', []))}"
-    )
+    told = len(answer.get("violations", []))
+    opened.wait_for_function(f"document.querySelectorAll('#round-broken li').length == {told}")
     opened.click("#round-undo")
     assert opened.locator("#round-broken li").count() == 0

@@ -57,7 +57,7 @@ function draw() {
 
 // What is being found, and what was found, for stops or limits that no longer hold.
 function forget() {
-  running?.abort();
+  if (!view.open) running?.abort();
   answers = { a: null, b: null };
   step = null;
   player.close();

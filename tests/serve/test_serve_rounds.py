@@ -169,7 +169,7 @@ def browser():
 @pytest.fixture
 def opened(server, browser):
     """The page with the example's round."""
-    page = browser.new_page(viewport={"width": 1300, "height": 900})
+    page = browser.new_page(viewport={"width": 1300, "height": 3000})
     complaints = []
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.goto(server.url)

@@ -256,7 +256,7 @@ export class RoundView {
         if (["stop", "reload"].includes(visit.kind)) position += 1;
         return row;
       });
-      return make("div", { className: "scroll" }, title, make("table", { className: "itinerary" }, head, ...rows));
+      return make("div", { className: "wide" }, title, make("table", { className: "itinerary" }, head, ...rows));
     });
     const left = make("div", { className: "left-out" }, make("h3", { textContent: "Left out" }));
     this.#droppable(left, null, 0);

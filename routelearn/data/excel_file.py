@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import zipfile
 from datetime import date, datetime, time, timedelta
@@ -40,7 +41,22 @@ def sheets(data: bytes, source: str) -> dict[str, Sheet]:
         raise
     except Exception as error:  # whatever a broken archive or its XML makes openpyxl raise
         words = " ".join(str(error).split())[:80]
-        raise InputError(f"{source}: not a readable Excel workbook ({words}); save it again, or as CSV") from None
+        raise InputError(f"{source}: an Excel workbook that cannot be read ({words}); save it as CSV (UTF-8)") from None
+
+
+def as_csv(data: bytes, source: str) -> str:
+    """The first sheet that holds anything as CSV, its rows on the lines of the same number."""
+    sheet = next((rows for rows in sheets(data, source).values() if rows), None)
+    if sheet is None:
+        raise InputError(f"{source}: an Excel workbook without a cell; save the stops in its first sheet")
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    line = 1
+    for number, cells in sheet:
+        out.write("\n" * (number - line))
+        line = number + 1
+        writer.writerow([" ".join(cell.split()) if isinstance(cell, str) else cell for cell in cells])
+    return out.getvalue()
 
 
 def _rows(sheet: Any, source: str) -> Sheet:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from routelearn.data import csv_file, cvrplib, json_file, npz, tsplib
+from routelearn.data import csv_file, cvrplib, excel_file, json_file, npz, tsplib
 from routelearn.data.fields import attributes_of
 from routelearn.data.files import STDIN, TEXT_LIMIT, check_not_workbook, decode, decode_table, display, read_bytes
 from routelearn.data.matrix_file import read_matrix
@@ -30,6 +30,7 @@ FORMATS = {
     ".oplib": "tsplib",
     ".vrp": "cvrplib",
     ".npz": "npz",
+    ".xlsx": "excel",
 }
 XML = (".gpx", ".kml", ".xml")
 _INSTANCE = re.compile(r"(.+\.npz)\[(\d{1,9})\]", re.IGNORECASE | re.DOTALL)
@@ -119,6 +120,8 @@ def parse(
 ) -> list[Stops]:
     """The stops in the bytes of a file that messages call `source`."""
     suffix = Path(source).suffix.lower()
+    if excel_file.is_workbook(data):
+        return [csv_file.parse(excel_file.as_csv(data, source), source, lengths, problem)]
     check_not_workbook(data, source)
     if suffix in XML:
         raise csv_file.not_xml(source)

@@ -106,9 +106,9 @@ def check_rules(
     for name in names:
         looked = columns[name][:LOOKED_AT]
         if (rule := unsupported(name, problem)) is not None:
-            wrong[name] = rule, RENAME
+            wrong[name] = rule, f"{RENAME}; {ROUNDS}" if rule == stated(name) else RENAME
         elif 2 * sum(map(clock, looked)) > len(looked):
-            wrong[name] = f"holds clock times, so it {WINDOW}", REMOVE
+            wrong[name] = f"holds clock times, so it {WINDOW}", f"{REMOVE}; {ROUNDS}"
     if not wrong:
         return
     for place, row in rows:
@@ -118,6 +118,7 @@ def check_rules(
 
 
 RENAME, REMOVE = "rename it, or remove it to solve without", "remove it to solve without"
+ROUNDS = "the problem vrp takes it"
 
 
 def refusal(where: str, name: str, wrong: str, remedy: str = RENAME) -> InputError:

@@ -31,11 +31,13 @@ def iso(day: str, seconds: float) -> str:
 
 
 def length(day: str | None, seconds: float) -> str:
-    """How long: "25 min", "2 h 05 min", "40 s" where clock times came in, otherwise a number."""
+    """How long: "25 min", "2 h 05 min", "1 min 40 s" where clock times came in, otherwise a number."""
     if day is None or not math.isfinite(seconds):
         return f"{round(seconds, 3):.10g}"
-    whole = math.ceil(round(seconds, 3))
-    if whole < 60:
-        return f"{whole} s"
-    minutes = math.ceil(whole / 60)
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+    minutes, rest = divmod(round(seconds), 60)
+    parts = [f"{minutes // 60} h"] if minutes >= 60 else []
+    if minutes:
+        parts.append(f"{minutes % 60:02d} min" if parts else f"{minutes} min")
+    if rest or not minutes:
+        parts.append(f"{rest} s")
+    return " ".join(parts)

@@ -95,6 +95,7 @@ class Node:
     driving: float = 0.0
     windows: tuple[Window, ...] = ((-FOREVER, FOREVER),)
     service: float = 0.0
+    strict: bool = False  # it may not be late
     arrival: float = 0.0
     start: float = 0.0
 
@@ -149,7 +150,9 @@ def nodes_of(round: Round, drive: Drive) -> list[Node]:
         else:
             stop = round.stops[at]
             setup = stop.setup if nodes[-1].place != stop.place else 0.0
-            nodes.append(Node("stop", stop.place, at, windows=stop.windows, service=stop.service + setup))
+            node = Node("stop", stop.place, at, windows=stop.windows, service=stop.service + setup)
+            node.strict = stop.late_cost is None and at not in vehicle.kept
+            nodes.append(node)
     nodes.append(Node("end", vehicle.end))
     for before, node in pairwise(nodes):
         if before.place is not None and node.place is not None:
@@ -164,31 +167,44 @@ def with_breaks(nodes: Sequence[Node], breaks: Sequence[Break], due: Sequence[in
     done = [nodes[0]]
     nodes[0].come(nodes[0].windows[0][0])
 
-    def take(time: float, free_until: float, busy_until: float, distance: float, driving: float) -> bool:
-        """Take the next break that begins while the vehicle stands, or cannot begin after what comes next."""
+    def rather_after(node: Node, rest: Break, moment: float, time: float, way: float) -> bool:
+        """Whether a break at a moment makes the next stop late, and it can still be taken after the stop."""
+        served = next_start(node.windows, time + way)
+        late = next_start(node.windows, moment + rest.service + way) == FOREVER
+        return node.strict and late and served + node.service <= last_end(rest.windows) + SECONDS
+
+    def take(node: Node, time: float, way: float, free_until: float, busy_until: float) -> bool:
+        """Take the next break that begins while the vehicle stands, or cannot begin after what comes next.
+
+        `way` is what is still to be driven to the node.
+        """
         moments = {i: next_start(breaks[i].windows, time) for i in pending}
         now_or_never = [moments[i] for i in pending if busy_until > last_end(breaks[i].windows) + SECONDS]
         forced = min(now_or_never, default=FOREVER)
         free_until = max(free_until, forced) if forced < FOREVER else free_until
-        first = min(pending, key=lambda i: moments[i], default=None)
-        if first is None or moments[first] == FOREVER or moments[first] > free_until:
+        ready = [i for i in pending if moments[i] < FOREVER and moments[i] <= free_until]
+        ready = [i for i in ready if not rather_after(node, breaks[i], moments[i], time, way)]
+        if not ready:
             return False
+        first = min(ready, key=lambda i: moments[i])
         pending.remove(first)
         rest = breaks[first]
-        node = Node("break", None, None, first, distance, driving, rest.windows, rest.service)
-        node.come(time)
-        done.append(node)
+        line = Node("break", None, None, first, windows=rest.windows, service=rest.service)
+        if not way:  # on arrival: the leg is the break's
+            line.distance, line.driving = node.distance, node.driving
+            node.distance = node.driving = 0.0
+        line.come(time)
+        done.append(line)
         return True
 
     for node in nodes[1:]:
         left = done[-1].departure
-        while pending and take(left, left, left + node.driving, 0.0, 0.0):  # before leaving
+        while pending and take(node, left, node.driving, left, left + node.driving):  # before leaving
             left = done[-1].departure
         if node.kind == "end":  # the vehicle is back: only breaks without an end are taken still
             pending = [i for i in pending if last_end(breaks[i].windows) == FOREVER]
         node.come(left + node.driving)
-        while pending and take(node.arrival, node.start, node.departure, node.distance, node.driving):  # on arrival
-            node.distance = node.driving = 0.0  # the leg is the break's
+        while pending and take(node, node.arrival, 0.0, node.start, node.departure):  # on arrival
             node.come(done[-1].departure)
         done.append(node)
     return done

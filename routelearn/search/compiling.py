@@ -31,6 +31,11 @@ def kernel(function: Callable[..., Any]) -> Any:
     return compiled
 
 
+def inlined(function: Callable[..., Any]) -> Any:
+    """A kernel that becomes part of those that call it: handing over many arrays costs more than a short function."""
+    return njit(forceinline=True, **OPTIONS)(function)
+
+
 def maker(function: Callable[..., Any]) -> Any:
     """Compile a function that makes arrays."""
     return njit(cache=True, nogil=True)(function)

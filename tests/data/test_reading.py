@@ -213,7 +213,7 @@ def test_what_is_not_text_is_named(tmp_path):
     for name in ("book.xlsx", "book", "book.csv", "book.npz"):
         (tmp_path / name).write_bytes(book.getvalue())
         for arguments in ((tmp_path / name,), (tmp_path / "stops.csv", tmp_path / name)):
-            with pytest.raises(InputError, match=r"an Excel workbook; save it as CSV \(UTF-8\)"):
+            with pytest.raises(InputError, match=r"an Excel workbook.*; save it as CSV \(UTF-8\)"):
                 read_stops(arguments[0], matrix=arguments[-1] if len(arguments) > 1 else None)
     (tmp_path / "old.xls").write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(100))
     (tmp_path / "cut.xlsx").write_bytes(b"PK\x03\x04cut")
@@ -420,3 +420,15 @@ def test_one_instance_of_a_set_is_named_by_its_number(tmp_path):
         read_stops(f"{tmp_path}/set.npz[3]")
     with pytest.raises(InputError, match="no file matches"):
         read_stops(f"{tmp_path}/other.npz[1]")
+
+
+def test_a_workbook_of_stops(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["id", "x", "y", "demand"], ["d", 0, 0, None], [None] * 4, ["a", 3, 4.5, 2]):
+        book.active.append(row)
+    book.save(tmp_path / "a.xlsx")
+    [stops] = read_stops(tmp_path / "a.xlsx")
+    assert stops.ids == ("d", "a")
+    assert stops.where == ("line 2", "line 4")
+    assert stops.columns["demand"] == (0, 2)

@@ -46,6 +46,7 @@ class Maker:
         self.stops = 1 if rng.random() < 0.03 else rng.randint(min(2, most_stops), most_stops)
         self.drives: tuple[Drive, ...] = ()
         self.left_out: list[int] = []
+        self.fewest = self.chance(0.2)
         self.round = self.bare()
 
     def chance(self, probability: float) -> bool:
@@ -87,6 +88,8 @@ class Maker:
                     profile="lorry" if "lorry" in legs and self.chance(0.6) else ANY,
                 )
             )
+        if self.fewest and self.chance(0.6):  # many vehicles would be cheaper
+            vehicles[-1] = replace(vehicles[-1], start=None, end=None, number=rng.choice((2, 3, None)))
         return Round(
             source=f"random {rng.random():.4f}",
             stops=stops,
@@ -138,18 +141,21 @@ class Maker:
     # The drawn plan
 
     def make(self) -> None:
-        self.backhauls = self.chance(0.2)
-        self.balanced = self.chance(0.25)
-        self.limited = self.chance(0.35)
-        self.ranked = self.chance(0.25)
+        self.backhauls = self.chance(0.25) and self.stops > 2
+        self.crowded = crowded = self.backhauls and self.chance(0.7)  # on one vehicle, which then has both
+        self.balanced = self.chance(0.0 if crowded else 0.25)
+        self.limited = self.chance(0.0 if crowded else 0.35)
+        self.ranked = self.chance(0.0 if crowded else 0.25)
         self.amounts()
         self.reloading = self.chance(0.4)
         if self.reloading:
             self.several_trips()
         self.draw()
+        loaded = 1.0 if self.reloading else 0.35 if self.limited or self.balanced else 0.75
         steps = [
-            (0.5, self.service), (0.25, self.setup), (0.15, self.releases), (0.3, self.breaks), (0.6, self.windows),
-            (0.3, self.late), (1.0 if self.reloading else 0.7, self.capacity), (0.6, self.shifts),
+            (0.5, self.service), (0.25, self.setup), (0.15, self.releases), (0.3, self.breaks),
+            (0.25 if self.crowded else 0.6, self.windows),
+            (0.3, self.late), (loaded, self.capacity), (0.6, self.shifts),
             (0.25, self.overtime), (self.limited, self.limits), (0.35, self.skills),
             (0.3, self.named), (0.5, self.costs), (self.balanced, self.apart), (0.2, self.kept),
             (0.35, self.penalties), (self.ranked, self.priorities),
@@ -159,17 +165,17 @@ class Maker:
                 step()
         self.round = replace(
             self.round,
-            objective="vehicles" if self.chance(0.2) else "cost",
+            objective="vehicles" if self.fewest else "cost",
             allow_unassigned=bool(self.left_out) or self.chance(0.1),
         )
 
     def amounts(self) -> None:
         """Deliveries, pickups and shipments, in up to three dimensions."""
         rng, n = self.rng, self.stops
-        size = rng.choice((0, 1, 1, 1, 2, 3))
+        size = rng.choice((0, 1, 1, 1, 2, 3) if not self.backhauls else (1, 1, 2, 3))
         names = ("boxes", "kg", "litres")[:size]
         shipments: list[tuple[int, int]] = []
-        if n > 1 and self.chance(0.3):
+        if n > 1 and self.chance(0.1 if self.crowded else 0.3):
             order = rng.sample(range(n), n)
             shipments = [(order[2 * i], order[2 * i + 1]) for i in range(rng.randint(1, max(1, n // 3)))]
         halves = {half: shipment for shipment in shipments for half in shipment}
@@ -217,18 +223,18 @@ class Maker:
         halves = {half for pair in units for half in pair}
         units += [[i] for i in range(self.stops) if i not in halves]
         rng.shuffle(units)
-        if len(units) > 1 and (self.ranked or self.chance(0.15)):
+        if len(units) > 1 and (self.ranked or self.chance(0.05 if self.crowded else 0.15)):
             for _ in range(rng.randint(1, 2)):
                 if len(units) > 1:
                     self.left_out += units.pop()
         fleet = [k for k, v in enumerate(round_.vehicles) for _ in range(2 if v.number is None else v.number)]
         rng.shuffle(fleet)
         most = min(4, len(fleet), len(units))
-        fleet = fleet[: rng.randint(min(2, most) if self.balanced or self.limited else 1, most)]
+        fleet = fleet[: rng.randint(min(2, most) if self.balanced or self.limited else 1, 1 if self.crowded else most)]
         assert round_.xy is not None
         units.sort(key=lambda unit: math.atan2(*(round_.xy[round_.stops[unit[0]].place] - 50)))  # type: ignore[index]
         cuts = sorted(rng.sample(range(1, len(units)), len(fleet) - 1)) if len(fleet) > 1 else []
-        if self.balanced or self.ranked:
+        if self.balanced or self.ranked or self.limited:
             cuts = [len(units) * (i + 1) // len(fleet) for i in range(len(fleet) - 1)]
         drives = []
         for vehicle, begin, end in zip(fleet, [0, *cuts], [*cuts, len(units)], strict=True):
@@ -369,7 +375,7 @@ class Maker:
 
         def change(k: int, vehicle: Vehicle) -> dict[str, Any]:
             loads = [v.load for route in self.routes(k) for v in route.visits]
-            slack = self.rng.choice(TIGHT)
+            slack = 2.0 if self.crowded else self.rng.choice(TIGHT)
             if loads:
                 return {"capacity": tuple(math.ceil(max(load[d] for load in loads) * slack) * 1.0 for d in range(size))}
             return {"capacity": tuple(float(math.ceil(m * self.between(0.3, 1.2, 2))) for m in most)}
@@ -409,16 +415,16 @@ class Maker:
                 "max_stops": lambda route: len(route.stops),
             }[limit]
             most = max((value(route) for route in routes), default=value(self.plan.routes[0]))
-            return {limit: int(most) if limit == "max_stops" else float(math.ceil(most * self.rng.choice(TIGHT)))}
+            return {limit: int(most) if limit == "max_stops" else float(math.ceil(most * self.rng.choice(TIGHT[:3])))}
 
         limits = ("max_duration", "max_distance", "max_driving", "max_stops")
-        for limit in self.rng.sample(limits, self.rng.randint(1, 2)):
+        for limit in self.rng.sample(limits, self.rng.choice((1, 1, 1, 2))):
             self.each_vehicle(partial(change, limit), 1.0)
 
     def costs(self) -> None:
         def change(k: int, vehicle: Vehicle) -> dict[str, Any]:
             prices: dict[str, Callable[[], float]] = {
-                "fixed_cost": lambda: self.between(10, 150),
+                "fixed_cost": lambda: self.between(0, 10) if self.fewest else self.between(10, 150),
                 "distance_cost": lambda: self.between(0.2, 2, 2),
                 "driving_cost": lambda: self.between(0.002, 0.03, 4),
                 "time_cost": lambda: self.between(0.002, 0.03, 4),
@@ -463,12 +469,12 @@ class Maker:
 
     def apart(self) -> None:
         counts = [len(route.stops) for route in self.plan.routes]
+        if len(counts) > 1:  # one vehicle is not enough, or all would be in one
+            most = min(max(counts) + self.rng.randint(1, 2), sum(counts) - 1)
+            self.each_vehicle(lambda k, vehicle: {"max_stops": min(most, vehicle.max_stops or most)}, 1.0)
         times = [route.duration for route in self.plan.routes]
         if self.chance(0.6):
             self.keeps(replace(self.round, most_stops_apart=float(max(counts) - min(counts))))
-            if len(counts) > 1 and self.chance(0.8):  # so that one vehicle is not enough
-                most = min(max(counts) + self.rng.randint(1, 3), sum(counts) - 1)
-                self.each_vehicle(lambda k, vehicle: {"max_stops": most}, 1.0)
         if self.chance(0.6):
             apart = float(math.ceil((max(times) - min(times)) * self.rng.choice(TIGHT)))
             self.keeps(replace(self.round, most_time_apart=apart))

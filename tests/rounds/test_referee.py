@@ -224,7 +224,8 @@ class Planter:
             rests = tuple(replace(rest, windows=((self.visits[at].start + 1, 1e9),)) for rest in self.vehicle.breaks)
             return with_vehicle(self.round, self.k, breaks=rests), self.plan
         middle = self.visits[0].departure + self.duration / 2
-        rest = Break(id="new", windows=((middle - 1, middle),), service=1.0)
+        window = (middle - 1, middle) if self.rng.random() < 0.5 else (middle, FOREVER)
+        rest = Break(id="new", windows=(window,), service=1.0)
         return (with_vehicle(self.round, self.k, breaks=(rest,)), self.plan) if self.duration > 10 else None
 
     def skills(self) -> Planted:

@@ -163,6 +163,14 @@ def test_no_delivery_after_a_pickup_on_a_trip() -> None:
     assert not planned(round, Drive(0, (1, ~0, 2, 3, 0))).violations
 
 
+def test_a_stop_may_have_a_delivery_and_a_pickup_between_the_others() -> None:
+    stops = [stop(0, delivery=(1.0,)), stop(1, delivery=(1.0,), pickup=(1.0,)), stop(2, pickup=(1.0,))]
+    round = line(stops, backhauls="last")
+    assert not planned(round, Drive(0, (0, 1, 2))).violations
+    assert broken(planned(round, Drive(0, (1, 0, 2)))) == [("backhauls", 1.0)]
+    assert broken(planned(round, Drive(0, (0, 2, 1)))) == [("backhauls", 1.0)]
+
+
 # 7. Reloading
 
 
@@ -249,6 +257,18 @@ def test_a_break_before_service_that_would_carry_past_its_window() -> None:
     round = line([stop(0, service=50.0)], van(breaks=(Break(id="tea", windows=((15.0, 30.0),), service=7.0),)))
     plan = planned(round, Drive(0, (0,)))  # arrives at 10, and would leave at 60
     assert times(plan)[1:3] == [("break", 15, 15, 22), ("stop", 22, 22, 72)]
+
+
+def test_a_break_that_would_make_the_next_stop_late_is_taken_after_it() -> None:
+    rest = Break(id="tea", windows=((5.0, 40.0),), service=20.0)
+    stops = [stop(0, windows=((10.0, 12.0),), service=3.0), stop(1, windows=((20.0, 24.0),), service=3.0)]
+    plan = planned(line(stops, van(breaks=(rest,))), Drive(0, (0, 1)))
+    assert times(plan)[1:4] == [("stop", 10, 10, 13), ("stop", 23, 23, 26), ("break", 26, 26, 46)]
+    assert not plan.violations
+    paid = planned(
+        line([stops[0], stop(1, windows=((20.0, 24.0),), late_cost=1.0)], van(breaks=(rest,))), Drive(0, (0, 1))
+    )
+    assert [v.kind for v in paid.routes[0].visits] == ["start", "stop", "break", "stop", "end"]
 
 
 def test_a_break_is_due_only_if_the_vehicle_is_out_after_it() -> None:

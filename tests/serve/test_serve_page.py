@@ -512,4 +512,5 @@ def test_a_plugins_problem_is_solved_on_the_page(plugged):
         page.locator(f"#limit-{name}").blur()
     assert "cost 30" in solve(page)
     page.click("#details summary")
+    page.wait_for_selector("#table th")
     assert page.locator("#table th").all_inner_texts()[:4] == ["id", "x", "y", "demand"]

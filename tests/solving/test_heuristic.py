@@ -17,6 +17,7 @@ from routelearn.solving.heuristic import by_cutting, construct, has_shortcuts
 COMPARED = {"tsp": 1.15, "cvrp": 1.12, "sdvrp": 1.12, "op-const": 1.3, "op-unif": 1.3, "op-dist": 1.35, "pctsp": 1.5}
 
 
+@pytest.mark.parametrize("problem", PAPER, indirect=True)
 @pytest.mark.parametrize("directed", [False, True])
 def test_constructions_are_feasible(problem: Problem, directed: bool) -> None:
     for n in (2, 3, 7, 60):

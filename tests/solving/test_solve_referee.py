@@ -108,6 +108,7 @@ def problem_single(x):
     return to_single(x)
 
 
+@pytest.mark.parametrize("problem", PAPER, indirect=True)
 @pytest.mark.parametrize("improved", [False, True])
 @pytest.mark.parametrize("temperature", [0.0, 1.0, 3.0])
 def test_decoded_solutions_pass_the_referee(problem: Problem, temperature: float, improved: bool) -> None:

@@ -8,9 +8,10 @@ from typing import Any
 from routelearn.data.numbers import blank, shown
 from routelearn.data.records import Row
 from routelearn.errors import InputError
-from routelearn.rounds.files.build import OPTIONS, Builder, Table, beyond
+from routelearn.rounds.files.build import Builder
 from routelearn.rounds.files.columns import BEYOND
 from routelearn.rounds.files.lengths import Given, of_document, table_of
+from routelearn.rounds.files.table import OPTIONS, Table, beyond
 from routelearn.rounds.model import Round, Stop
 
 LENGTHS = ("matrix", "durations", "distances", "profiles")

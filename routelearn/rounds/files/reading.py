@@ -15,18 +15,11 @@ from routelearn.data.numbers import real, shown
 from routelearn.data.reading import FORMATS, XML, sniff
 from routelearn.errors import InputError
 from routelearn.rounds.files import clock, cordeau, document, lilim, solomon, tables, vroom, vrplib
-from routelearn.rounds.files.build import (
-    MOST_VEHICLES,
-    VEHICLE_OPTIONS,
-    Builder,
-    Table,
-    beyond,
-    check_options,
-    options_beyond,
-    settings_of,
-)
+from routelearn.rounds.files.build import Builder
 from routelearn.rounds.files.columns import BETWEEN_NAMES, BEYOND, column_of, declared
+from routelearn.rounds.files.fleet import MOST_VEHICLES
 from routelearn.rounds.files.lengths import Given, measured, parse_lengths
+from routelearn.rounds.files.table import VEHICLE_OPTIONS, Table, beyond, check_options, options_beyond, settings_of
 from routelearn.rounds.model import ANY, Round, Stop, Vehicle
 from routelearn.rounds.validate import checked
 

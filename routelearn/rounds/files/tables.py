@@ -12,8 +12,8 @@ from routelearn.data.numbers import blank, shown
 from routelearn.data.records import Row
 from routelearn.errors import InputError
 from routelearn.problems.attributes import folded
-from routelearn.rounds.files.build import Table
 from routelearn.rounds.files.columns import column_of
+from routelearn.rounds.files.table import Table
 from routelearn.rounds.model import Stop, Vehicle
 
 VEHICLE_SHEETS = ("vehicles", "vehicle", "vans", "fleet", "fahrzeuge", "flotte", "fuhrpark", "vehicules", "vehiculos")

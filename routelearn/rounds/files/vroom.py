@@ -15,8 +15,8 @@ from routelearn.data.names import not_used
 from routelearn.data.numbers import real, shown
 from routelearn.data.records import check_degrees
 from routelearn.errors import InputError
-from routelearn.rounds.files.build import text_of, timed
 from routelearn.rounds.files.lengths import Given, Unit, check_count, measured, rounding_of, speed_of, table_of
+from routelearn.rounds.files.table import text_of, timed
 from routelearn.rounds.model import ALWAYS, ANY, FOREVER, Amounts, Break, Legs, Matrix, Round, Stop, Vehicle, Window
 
 KEYS = ("jobs", "shipments", "vehicles", "matrices", "matrix", "description", "options", "problem", "name")

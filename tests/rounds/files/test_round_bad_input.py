@@ -198,7 +198,7 @@ def test_broken_workbooks():
     pytest.importorskip("openpyxl")
     good = workbook(Stops=[["id", "x", "y", "service"], ["d", 0, 0, 0], ["a", 1, 1, 5]])
     for data in (good[:200], good[:-40], b"PK\x03\x04xl/workbook.xml"):
-        with pytest.raises(InputError, match="not a readable Excel workbook"):
+        with pytest.raises(InputError, match="an Excel workbook that cannot be read"):
             parse_round(data, "a.xlsx")
     with pytest.raises(InputError, match="no sheet of stops"):
         parse_round(workbook(Fahrzeuge=[["id"], ["v"]]), "a.xlsx")

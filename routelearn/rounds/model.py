@@ -138,15 +138,30 @@ class Vehicle:
         "vehicle", ALWAYS, "when it may leave and must be back", "Schicht", "Arbeitszeit", "poste", "turno",
         unit="time", sign="any",
     )  # fmt: skip
-    fixed_cost: float = told("vehicle", 0.0, "what it costs to use it", "fixed", "Fixkosten", "coût fixe", unit="money")
+    fixed_cost: float = told(
+        "vehicle", 0.0, "what it costs to use it", "fixed", "Fixkosten", "coût fixe", "coste fijo", unit="money"
+    )
     distance_cost: float = told("vehicle", 1.0, "what a unit of length costs", "cost per distance", unit="money")
     driving_cost: float = told("vehicle", 0.0, "what a second of driving costs", unit="money")
     time_cost: float = told("vehicle", 0.0, "what a second from start to end costs", "cost per time", unit="money")
-    max_duration: float = told("vehicle", FOREVER, "the longest time from start to end", "Höchstdauer", unit="time")
-    max_distance: float = told("vehicle", FOREVER, "the longest way", "Höchststrecke", unit="length")
-    max_driving: float = told("vehicle", FOREVER, "the longest time of driving", "Höchstfahrzeit", unit="time")
-    max_stops: int | None = told("vehicle", None, "the most stops", "max tasks", "Höchststopps", whole=True)
-    overtime: float = told("vehicle", 0.0, "how far the end of the shift may be passed", "Überstunden", unit="time")
+    max_duration: float = told(
+        "vehicle", FOREVER, "the longest time from start to end", "Höchstdauer", "durée maximale", "duración máxima",
+        unit="time",
+    )  # fmt: skip
+    max_distance: float = told(
+        "vehicle", FOREVER, "the longest way", "Höchststrecke", "distance maximale", "distancia máxima", unit="length"
+    )
+    max_driving: float = told(
+        "vehicle", FOREVER, "the longest time of driving", "max travel time", "Höchstfahrzeit", "conduite maximale",
+        "conducción máxima", unit="time",
+    )  # fmt: skip
+    max_stops: int | None = told(
+        "vehicle", None, "the most stops", "max tasks", "Höchststopps", "arrêts maximum", "paradas máximas", whole=True
+    )
+    overtime: float = told(
+        "vehicle", 0.0, "how far the end of the shift may be passed", "Überstunden", "heures supplémentaires",
+        "horas extra", unit="time",
+    )  # fmt: skip
     overtime_cost: float = told("vehicle", 0.0, "what a second of overtime costs", "Überstundenkosten", unit="money")
     skills: frozenset[str] = told(
         "vehicle", frozenset(), "what it has", "skill", "Fähigkeiten", "compétences", "habilidades"
@@ -154,10 +169,19 @@ class Vehicle:
     profile: str = told("vehicle", ANY, "which legs it has", "Profil", "profil", "perfil")
     breaks: tuple[Break, ...] = ()
     trips: int = told(
-        "vehicle", 1, "how many trips it may make, with reloading between", "Touren", whole=True, sign="positive"
-    )
+        "vehicle", 1, "how many trips it may make, with reloading between", "Touren", "tournées", "viajes",
+        whole=True, sign="positive",
+    )  # fmt: skip
     reloads: tuple[int, ...] = ()  # the places where it may reload
-    reload_time: float = told("vehicle", 0.0, "how long reloading takes", "Ladezeit", unit="time")
+    reload_time: float = told(
+        "vehicle",
+        0.0,
+        "how long reloading takes",
+        "Ladezeit",
+        "temps de rechargement",
+        "tiempo de recarga",
+        unit="time",
+    )
     kept: tuple[int, ...] = ()  # stops already driven or fixed: it begins with these, in this order
 
 

@@ -257,7 +257,9 @@ def _check_names(given: Round) -> None:
     for i, stop in enumerate(given.stops):
         if stray := sorted(((stop.only or frozenset()) | stop.forbidden) - known):
             some = ", ".join(map(shown, sorted(known)[:5]))
-            raise InputError(f"{given.at(i)}: no vehicle is called {shown(stray[0])}; there are {some}")
+            raise InputError(
+                f"{given.at(i)}: no vehicle is called {shown(stray[0])}; there are {some} (or rename the column)"
+            )
         if stop.only is not None and not stop.only:
             raise InputError(f"{given.at(i)}: no vehicle is allowed; leave it empty to allow all")
 

@@ -63,6 +63,8 @@ class Builder:
         legs, unit, only_durations, notes = self._legs(timed(stops, vehicles, settings), rounding)
         if only_durations:
             vehicles = [fleet.by_duration(vehicle, at) for vehicle, at in zip(vehicles, vehicles_where, strict=True)]
+        if unit == "m":
+            vehicles = [fleet.in_metres(vehicle) for vehicle in vehicles]
         found = Round(
             source=source,
             stops=tuple(stops),

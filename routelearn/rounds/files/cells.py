@@ -69,10 +69,28 @@ class Cells:
 
     def window(self, table: Table, row: Mapping[str, Any], attribute: str, where: str) -> tuple[Window, ...]:
         names = table.names_of(attribute)
+        if numbered := sorted({part[2:] for part in names if "/" in part}):
+            return self._numbered(names, numbered, row, where)
         first, last = row.get(names.get("1", "")), row.get(names.get("2", ""))
         if "" in names and not blank(raw := row.get(names[""])) and raw != []:
             return self.times.windows(raw, where, names[""])
         if blank(first) and blank(last):
             return (ALWAYS,)
         what = names.get("1") or names.get("2") or attribute
+        whole = [raw for raw in (first, last) if not blank(raw) and clock.moment(raw) is None and clock.stretches(raw)]
+        if whole:  # window_1 and window_2 are two windows, not two ends
+            return tuple(window for raw in whole for window in self.times.windows(raw, where, what))
         return (self.times.window(first, last, where, what),)
+
+    def _numbered(
+        self, names: Mapping[str, str], numbers: list[str], row: Mapping[str, Any], where: str
+    ) -> tuple[Window, ...]:
+        """Several windows, each in two columns of its own."""
+        pairs = [(names.get("1"), names.get("2"))] if {"1", "2"} & set(names) else []
+        pairs += [(names.get(f"1/{number}"), names.get(f"2/{number}")) for number in numbers]
+        found = []
+        for low, high in pairs:
+            first, last = (None if name is None else row.get(name) for name in (low, high))
+            if not (blank(first) and blank(last)):
+                found.append(self.times.window(first, last, where, low or high or "window"))
+        return tuple(found) or (ALWAYS,)

@@ -78,6 +78,20 @@ class Column(NamedTuple):
     own: bool = False  # it is called by the name of the attribute itself
 
 
+_BY_HOUR = (
+    "costperhour",
+    "hourlycost",
+    "kostenprostunde",
+    "stundensatz",
+    "coutparheure",
+    "tauxhoraire",
+    "costeporhora",
+)
+_BY_KM = ("costperkm", "kostenprokm", "kilometerkosten", "coutparkm", "coutkilometrique", "costeporkm")
+PRICES = {name: Column("time_cost", unit=3600.0) for name in _BY_HOUR}  # of vehicles, as people have them
+PRICES |= {name: Column("distance_cost", unit=1000.0) for name in _BY_KM}
+
+
 @lru_cache
 def index(kind: type) -> dict[str, Column]:
     """Folded names without endings."""
@@ -125,6 +139,10 @@ def column_of(name: str, kind: type) -> Column | None:
     for part in ("1", "2"):
         if plain.endswith(part) and (base := names.get(plain[:-1])) and base.attribute in STRETCHES:
             return Column(base.attribute, part, own=base.own)
+    if (found := _numbered(plain, names, kind)) is not None:
+        return found
+    if kind is Vehicle and plain in PRICES:
+        return PRICES[plain]
     for seconds, words in TIME_UNITS.items():
         for word in words:
             base = names.get(plain.removesuffix(word)) if plain.endswith(word) else None
@@ -140,6 +158,19 @@ def column_of(name: str, kind: type) -> Column | None:
                 return Column(base.attribute)
             if match := _AMOUNT.fullmatch(rest[cut:]):
                 return Column(base.attribute, match[1], own=base.own and match[1].isdigit())
+    return None
+
+
+def _numbered(plain: str, names: Mapping[str, Column], kind: type) -> Column | None:
+    """An end of one window of several: Zeitfenster2_von, window_end_2, bis2."""
+    for ends in ENDS:
+        for end, word in enumerate(ends, 1):
+            match = re.fullmatch(rf"(.*?)(?:([1-9]){word}|{word}([1-9]))", plain)
+            if match is None:
+                continue
+            base = names.get(match[1]) or (Column("windows") if not match[1] and kind is Stop else None)
+            if base is not None and base.attribute == "windows":
+                return Column("windows", f"{end}/{match[2] or match[3]}")
     return None
 
 

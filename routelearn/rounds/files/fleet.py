@@ -16,6 +16,7 @@ from routelearn.rounds.model import ALWAYS, FOREVER, Amounts, Break, Stop, Vehic
 
 OPEN = ("open", "offen", "none", "keiner", "kein", "-", "ouvert", "abierto")  # a start or end that is none
 MOST_VEHICLES = 10_000
+BOTH = "distances cost 1 for each unit beside the price of time; give a distance_cost of 0 to leave that out"
 
 
 class Fleet:
@@ -24,6 +25,7 @@ class Fleet:
     def __init__(self, table: Table | None, sites: Sites, cells: Cells, options: Mapping[str, Any]) -> None:
         self.table, self.sites, self.cells, self.options = table, sites, cells, options
         self.priced: set[str] = set()  # vehicles that have a cost by distance or time
+        self.per_km: set[str] = set()  # those whose cost by distance is for a kilometre
         self.notes: tuple[str, ...] = ()
 
     def vehicles(self, stops: int) -> tuple[list[Vehicle], list[str]]:
@@ -75,8 +77,8 @@ class Fleet:
             return
         if self.table is None:
             raise InputError(
-                f"{self.sites.table.source}: stops have amounts, but nothing says what a vehicle holds; give a capacity "
-                "(--capacity 100, or 100,100,60 for three vehicles) or a table of vehicles"
+                f"{self.sites.table.source}: stops have amounts, but nothing says what a vehicle holds; give a "
+                "capacity (--capacity 100, or 100,100,60 for three vehicles) or a table of vehicles"
             )
         free = [vehicle.id for vehicle in vehicles if not vehicle.capacity]
         self.notes = (*self.notes, f"without a capacity, so that they hold any amount: {', '.join(free[:5])}")
@@ -139,9 +141,12 @@ class Fleet:
             elif one.whole:
                 values[ours] = self.cells.whole(table, raw, where, user)
             else:
-                values[ours] = self.cells.number(table, raw, where, user)
-        if {"distance_cost", "driving_cost", "time_cost"} & set(values):
+                values[ours] = self.cells.number(table, raw, where, user) / self._per(name, ours, unit)
+        prices = {"distance_cost", "driving_cost", "time_cost"} & set(values)
+        if prices:
             self.priced.add(name)
+            if "distance_cost" not in prices and BOTH not in self.notes:
+                self.notes = (*self.notes, BOTH)
         start, end = self._ends(table, row, where)
         shift = self._shift(table, row, where, start, end)
         reloads = self._reloads(table, row, where)
@@ -162,6 +167,17 @@ class Fleet:
             kept=self._kept(table, row, where),
             **values,
         )
+
+    def _per(self, vehicle: str, attribute: str, unit: float | None) -> float:
+        """What a price is for, in our units: a column may give it for an hour."""
+        if attribute == "distance_cost" and unit is not None:
+            self.per_km.add(vehicle)
+            return 1.0
+        return unit or 1.0
+
+    def in_metres(self, vehicle: Vehicle) -> Vehicle:
+        """A price for the kilometre where distances are metres."""
+        return replace(vehicle, distance_cost=vehicle.distance_cost / 1000) if vehicle.id in self.per_km else vehicle
 
     def _ends(self, table: Table, row: Mapping[str, Any], where: str) -> tuple[int | None, int | None]:
         """Start and end; the first depot and the start, where the table does not say."""
@@ -262,6 +278,7 @@ class Fleet:
         if vehicle.id in self.priced:
             if vehicle.distance_cost and self._gives_distance_cost():
                 raise InputError(f"{where}: a cost by distance, but no distances; give them beside the durations")
+            self.notes = tuple(note for note in self.notes if note != BOTH)
             return replace(vehicle, distance_cost=0.0)
         return replace(vehicle, distance_cost=0.0, driving_cost=1.0)
 

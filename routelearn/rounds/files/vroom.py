@@ -245,9 +245,11 @@ class _Reader:
             shipments.append((len(stops) - 2, len(stops) - 1))
         if not stops:
             raise InputError(f"{source}: neither jobs nor shipments")
+        seen: set[tuple[str, str]] = set()
         for i, key in enumerate(self.keys):
-            if key in self.keys[:i]:
+            if key in seen:
                 raise InputError(f"{source}, {where[i]}: the id {shown(key[1])} is used twice; rename one")
+            seen.add(key)
         if len({name for _, name in self.keys}) < len(self.keys):  # a job and a pickup may share one
             stops = [
                 stop if kind == "job" else replace(stop, id=f"{kind} {name}")

@@ -125,6 +125,30 @@ def test_several_windows_in_one_cell():
     assert read(text, speed=36).stops[0].windows == ((8 * H, 10 * H), (12 * H, 13 * H))
 
 
+def test_several_windows_in_columns():
+    two = ((8 * H, 10 * H), (12 * H, 13 * H))
+    for head in ("von1,bis1,von2,bis2", "Zeitfenster_von,Zeitfenster_bis,Zeitfenster2_von,Zeitfenster2_bis"):
+        text = f"id,x,y,{head}\nd,0,0,,,,\na,3,4,08:00,10:00,12:00,13:00\nb,1,1,09:00,,,\n"
+        found = read(text, speed=36)
+        assert [stop.windows for stop in found.stops] == [two, ((9 * H, FOREVER),)]
+    text = "id,x,y,window_1,window_2\nd,0,0,,\na,3,4,08:00-10:00,12:00-13:00\n"
+    assert read(text, speed=36).stops[0].windows == two
+
+
+def test_prices_by_the_hour_and_the_kilometre():
+    matrix = (
+        json.dumps({"code": "Ok", "durations": [[0, 9], [9, 0]], "distances": [[0, 90], [90, 0]]}).encode(),
+        "m.json",
+    )
+    fleet = (b"id,cost per hour,Kosten pro km\nv,36,0.5\n", "vans.csv")
+    found = parse_round(b"id,service\nd,\na,5\n", "a.csv", matrix=matrix, vehicles=fleet)
+    assert found is not None
+    assert (found.vehicles[0].time_cost, found.vehicles[0].distance_cost) == (0.01, 0.0005)
+    found = parse_round(b"id,lat,lon,service\nd,1,1,\na,2,2,5\n", "a.csv", vehicles=fleet, options={"speed": 30})
+    assert found is not None
+    assert found.vehicles[0].distance_cost == 0.5
+
+
 def test_dimensions_by_number_and_by_unit():
     text = "id,x,y,demand_1,demand_2\nd,0,0,,\na,3,4,1,2\nb,6,8,3,\n"
     found = read(text, "id,capacity_1,capacity_2\nv,10,20\n")

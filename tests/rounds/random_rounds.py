@@ -157,8 +157,8 @@ class Maker:
             (0.25 if self.crowded else 0.6, self.windows),
             (0.3, self.late), (loaded, self.capacity), (0.6, self.shifts),
             (0.25, self.overtime), (self.limited, self.limits), (0.35, self.skills),
-            (0.3, self.named), (0.5, self.costs), (self.balanced, self.apart), (0.2, self.kept),
-            (0.35, self.penalties), (self.ranked, self.priorities),
+            (0.35, self.named), (0.5, self.costs), (self.balanced, self.apart), (0.2, self.kept),
+            (0.15 if self.ranked else 0.35, self.penalties), (self.ranked, self.priorities),
         ]  # fmt: skip
         for probability, step in steps:
             if self.chance(probability):
@@ -336,16 +336,18 @@ class Maker:
         self.each_stop(change, 0.7)
 
     def named(self) -> None:
-        """Vehicles that may, or may not."""
+        """Vehicles that may, or may not; seldom if there is one kind only."""
         ids = [vehicle.id for vehicle in self.round.vehicles]
+        share_only = self.rng.choice((0.0, 0.5, 1.0))
 
         def change(i: int, stop: Stop) -> dict[str, Any]:
             vehicle = self.vehicle_of(i)
-            if self.chance(0.5):
-                return {"only": frozenset([ids[vehicle or 0]] + [name for name in ids if self.chance(0.2)])}
+            if self.chance(share_only):
+                return {"only": frozenset([ids[vehicle or 0]] + [name for name in ids if self.chance(0.15)])}
             return {"forbidden": frozenset(n for k, n in enumerate(ids) if k != vehicle and self.chance(0.7))}
 
-        self.each_stop(change, 0.5)
+        if len(ids) > 1 or self.chance(0.15):
+            self.each_stop(change, 0.7)
 
     def penalties(self) -> None:
         self.each_stop(lambda i, stop: {"penalty": self.between(1, 90)}, 0.4)

@@ -168,6 +168,14 @@ def test_several_rules_are_all_named() -> None:
     )
 
 
+def test_a_trip_of_its_own_is_tried() -> None:
+    round = line(FULL, van(capacity=(8.0,), trips=2, reloads=(0,), shift=(0.0, 60.0)))
+    plan = plan_of(replace(round, allow_unassigned=True), [Drive(0, (0,))])
+    assert reason(round, plan, 1) == "was not assigned, though vehicle van could serve it"
+    short = replace(round, vehicles=(replace(round.vehicles[0], shift=(0.0, 50.0)),))
+    assert explain(short, plan, 1).rule == "capacity"
+
+
 def test_a_stop_that_is_left_out_for_its_penalty() -> None:
     round = line([stop(0), stop(1, penalty=5.0)])
     assert reason(round, plan_of(round, [Drive(0, (0,))]), 1) == "would cost 20 more to serve; leaving it out costs 5"

@@ -86,7 +86,7 @@ class Reading:
         """Refuse options that mean nothing for stops that are no round."""
         from routelearn.data.names import table
         from routelearn.errors import InputError
-        from routelearn.rounds.answers import PROBLEM
+        from routelearn.rounds.model import PROBLEM
 
         known = table(self.problem or stops.problem).limits
         given = {name: value for name, value in self.round_options.items() if name not in (*known, "round", "capacity")}

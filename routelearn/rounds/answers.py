@@ -17,7 +17,7 @@ from routelearn.data.geometry import from_distances, project
 from routelearn.data.solutions import write_text
 from routelearn.errors import InputError
 from routelearn.rounds.clock import spoken
-from routelearn.rounds.model import ALWAYS, ANY, Matrix, Round, Stop, Vehicle, attributes_of
+from routelearn.rounds.model import ALWAYS, ANY, PROBLEM, Matrix, Round, Stop, Vehicle, attributes_of
 from routelearn.rounds.plan import Plan, Route, Visit
 from routelearn.rounds.units import amount, number, told
 from routelearn.solving.solution import PICTURES, Event
@@ -25,7 +25,6 @@ from routelearn.solving.solution import PICTURES, Event
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PROBLEM = "vrp"
 FORMAT_VERSION = 2  # adds to version 1 (data/solutions.py) and renames nothing
 
 

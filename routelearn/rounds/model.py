@@ -24,6 +24,7 @@ Matrix = NDArray[np.float64]
 Objective = Literal["cost", "vehicles"]
 Backhauls = Literal["mixed", "last"]
 
+PROBLEM = "vrp"  # what files, commands and answers call the family
 FOREVER = math.inf
 ALWAYS: Window = (-FOREVER, FOREVER)
 ANY = "any"  # the profile of vehicles that name none

@@ -53,9 +53,8 @@ def solve_round(
         if watch is not None:
             watch(events[-1])
 
-    drives = search_round(
-        round, seconds=seconds, iterations=iterations, seed=seed, threads=threads, start=start, watch=hear
-    )
+    parallel: dict[str, Any] = {} if threads in (None, 1) else {"threads": threads}
+    drives = search_round(round, seconds=seconds, iterations=iterations, seed=seed, start=start, watch=hear, **parallel)
     plan = plan_of(round, drives)
     if start is not None:  # never worse than what was given
         before = plan_of(round, start)

@@ -76,7 +76,7 @@ def _columns(stop: Stop, values: dict[str, Any]) -> dict[str, str]:
 
 
 def _vehicle(round_: Round, vehicle: Vehicle, own: dict[int, str]) -> dict[str, Any]:
-    found: dict[str, Any] = {"id": vehicle.id}
+    found: dict[str, Any] = {"id": vehicle.id, "number": vehicle.number}
     for name in ("start", "end"):
         place = getattr(vehicle, name)
         found[name] = None if place is None else own[place]

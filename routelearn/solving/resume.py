@@ -86,8 +86,8 @@ def _csv(text: str, source: str) -> tuple[Names, dict[str, Any]]:
         row = {name: cell.strip() for name, cell in zip(names, cells, strict=False)}
         route, position, stop = (row.get(name, "") for name in ("route", "position", "id"))
         where = f"{source}, line {line}"
-        if stop and not route and row.get("reason"):  # left out
-            continue
+        if (stop and not route and row.get("reason")) or row.get("kind") in ("start", "end", "break"):
+            continue  # left out, or of an itinerary
         if not route or not stop:
             raise InputError(f"{where}: no route or no id")
         visits = routes.setdefault(route, {})

@@ -99,7 +99,7 @@ def new_desk(d: Data) -> ruin.Desk:
     return ruin.Desk(
         np.zeros(2 * n + 1, whole), np.zeros(2 * n + 1), np.zeros(slots, whole), np.zeros(slots, np.bool_),
         np.zeros(ids + slots, whole), np.zeros(slots + 1, whole), np.zeros((slots, 2)), np.zeros(2 * ids, whole),
-        np.zeros(ids + 1, whole),
+        np.zeros(ruin.TOP), np.zeros(ruin.TOP, whole), np.zeros(ruin.TOP, whole), np.zeros(ids + 1, whole),
         np.zeros(d.break_service.shape[1], whole), np.full(ids + 2 * slots + 1, -1, whole), np.full(2, np.inf),
     )  # fmt: skip
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from routelearn.rounds.search.arrays import Flags
-from routelearn.rounds.search.routes import SLACK, begins, clear, fits, link, refresh, unlink
+from routelearn.rounds.search.routes import SLACK, amounts_of, begins, clear, fits, link, refresh, unlink
 from routelearn.rounds.search.walking import walk
 from routelearn.search.compiling import inlined, kernel
 from routelearn.search.graph import Floats, Ints, below, draw
@@ -20,6 +20,9 @@ REMOVED, LONGEST = 10.0, 10.0  # stops removed on average, longest string: the p
 SPLIT_STRING, SPLIT_LONGER, BLINK = 0.5, 0.01, 0.01
 RETRIED = 10  # stops that nobody visits, tried again in each step
 WHOLE = 64  # stops up to which every place is looked at
+TOP = 6  # places that are walked for one stop
+RETYPED = 0.1  # how often a ruined route goes to a vehicle of another kind, where there are several
+CHOSEN = 0.1  # and how often the cheapest kind is looked for
 COST, BEST = 0, 1
 
 
@@ -34,6 +37,9 @@ class Desk(NamedTuple):
     saved_from: Ints  # [R + 1], by place in `changed`
     saved_cost: Floats  # [R, 2]: cost and duration
     places: Ints  # [I]: where a stop may go
+    top_cost: Floats  # [TOP]: the cheapest of them
+    top_place: Ints
+    top_reload: Ints
     seq: Ints  # [I]: one route, for a walk
     pending: Ints  # [B]: breaks, for a walk
     best: Ints  # [I + 2 R]: the best plan: each route as its slot, its stops and reloads (-2 - node), and -1
@@ -209,6 +215,79 @@ def ruin(d, x, desk, state):
     return removed, changed
 
 
+@kernel
+def drive_by(d, x, desk, r, k):
+    """What route r would cost if a vehicle of kind k drove it; infinity: it may not."""
+    count = written(d, x, desk, r, -1, -1, 0)
+    cost, _ = walk(d, k, desk.seq, count, 0, desk.pending)
+    return cost
+
+
+@inlined
+def unused(d, x, k):
+    """A vehicle of kind k that does not drive; -1: none."""
+    for r in range(d.slots[k], d.slots[k + 1]):
+        if x.visits[r] == 0 and d.kept[r] == 0:
+            return r
+    return -1
+
+
+@kernel
+def hand_over(d, x, desk, r, other, changed):
+    """The stops of route r go to a vehicle that does not drive; how many routes changed."""
+    n, slots = d.service.shape[0], d.kind.shape[0]
+    changed = note(d, x, desk, r, changed)
+    changed = note(d, x, desk, other, changed)
+    p, i = n + other, x.succ[n + r]
+    while i != n + slots + r:
+        s = x.succ[i]
+        unlink(d, x, i)
+        if i >= n:
+            node, i = x.node[i], free_reload(d, x, other)
+            x.node[i] = node
+        link(d, x, i, p)
+        p, i = i, s
+    refresh(d, x, r)
+    refresh(d, x, other)
+    x.cost[r], x.cost[other] = 0.0, price(d, x, desk, other)
+    return changed
+
+
+@kernel
+def retype(d, x, desk, changed, state):
+    """Give one of the changed routes to another kind of vehicle, if that may drive it; how many routes changed."""
+    if changed == 0:
+        return changed
+    r = desk.changed[below(state, changed)]
+    k = below(state, d.start.shape[0])
+    if x.visits[r] == 0 or k == d.kind[r] or d.kept[r] > 0:
+        return changed
+    other = unused(d, x, k)
+    if other < 0 or drive_by(d, x, desk, r, k) == np.inf:
+        return changed
+    return hand_over(d, x, desk, r, other, changed)
+
+
+@kernel
+def choose_kinds(d, x, desk, changed):
+    """Every changed route goes to the kind of vehicle that drives it for least; how many routes changed."""
+    for j in range(changed):
+        r = desk.changed[j]
+        if x.visits[r] == 0 or d.kept[r] > 0:
+            continue
+        best, chosen = x.cost[r] - d.epsilon, -1
+        for k in range(d.start.shape[0]):
+            if k != d.kind[r]:
+                other = unused(d, x, k)
+                if other >= 0:
+                    cost = drive_by(d, x, desk, r, k)
+                    if cost < best:
+                        best, chosen = cost, other
+        if chosen >= 0:
+            changed = hand_over(d, x, desk, r, chosen, changed)
+    return changed
+
+
 @inlined
 def order(d, desk, removed, state):
     """Sort those out: at random, most to carry, farthest or nearest first, narrowest or earliest or latest window."""
@@ -254,44 +333,59 @@ def behind_kept(d, x, r, p):
 
 
 @inlined
-def place_cost(d, x, desk, r, p, i, best, blink, state):
-    """What it costs to put i behind p in route r; infinity if it does not fit, or not for less than `best`."""
+def place_cost(d, x, r, p, i, best):
+    """What it costs to put i behind p in route r, by labels; infinity if it does not fit, or not for less than `best`.
+
+    Where routes are walked it is an estimate: time that is not driven may come to it, or waiting may take it in.
+    """
     s = x.succ[p]
     if d.kept[r] > 0 and not behind_kept(d, x, r, p):
         return np.inf
     k = d.kind[r]
     c = d.price[k]
     a, b = x.node[p], x.node[s]
-    delta = d.cost[c, a, i] + d.cost[c, i, b] - d.cost[c, a, b]
-    if x.visits[r] == 0:
-        delta += d.fixed[k] + d.cost[c, a, b]
+    delta = d.cost[c, a, i] + d.cost[c, i, b]
+    delta += d.fixed[k] if x.visits[r] == 0 else -d.cost[c, a, b]
+    if d.time_cost[k] > 0:
+        m = d.profile[k]
+        delta += d.time_cost[k] * (d.time[m, a, i] + d.time[m, i, b] - d.time[m, a, b] + d.service[i])
     if delta >= best or not fits(d, x, k, p, i, s):
         return np.inf
-    if blink and draw(state) < BLINK:
-        return np.inf
-    if d.walked:
-        count = written(d, x, desk, r, i, p, 0)
-        cost, _ = walk(d, k, desk.seq, count, d.kept[r], desk.pending)
-        delta = cost - x.cost[r]
     return delta
 
 
-@kernel
-def reload_cost(d, x, desk, r, p, i, best, reload):
+@inlined
+def reload_cost(d, x, r, p, i, reload, best):
     """As `place_cost`, with a reload before i or behind it."""
-    n = d.service.shape[0]
-    s = x.succ[p]
+    n, s, k = d.service.shape[0], x.succ[p], d.kind[r]
+    m, c, at = d.profile[k], d.price[k], reloads_at(d, k, reload)
+    if (p >= n and reload > 0) or (s >= n and reload < 0) or at < 0:  # none, or one for an empty trip
+        return np.inf
     if d.kept[r] > 0 and not behind_kept(d, x, r, p):
         return np.inf
-    if (p >= n and reload > 0) or (s >= n and reload < 0):  # that would be an empty trip
+    a, b = x.node[p], x.node[s]
+    first, second = (at, i) if reload > 0 else (i, at)
+    driven = d.time[m, a, first] + d.time[m, first, second] + d.time[m, second, b]
+    delta = d.cost[c, a, first] + d.cost[c, first, second] + d.cost[c, second, b] - d.cost[c, a, b]
+    delta += d.time_cost[k] * (driven - d.time[m, a, b] + d.service[i] + d.reload_time[k])
+    if delta >= best:
         return np.inf
-    k = d.kind[r]
-    m = d.profile[k]
-    if begins(d, i, x.ready[p] + d.time[m, x.node[p], i]) == np.inf:
+    arrival = x.ready[p] + d.time[m, a, first]
+    if reload > 0:
+        arrival += d.reload_time[k] + d.time[m, at, i]
+    start = begins(d, i, arrival)
+    on = d.time[m, i, b] if reload > 0 else d.time[m, i, at] + d.reload_time[k] + d.time[m, at, b]
+    if start == np.inf or start + d.service[i] + on > x.latest[s] + SLACK:
         return np.inf
-    count = written(d, x, desk, r, i, p, reload)
-    cost, _ = walk(d, k, desk.seq, count, d.kept[r], desk.pending)
-    return cost - x.cost[r]
+    for q in range(d.capacity.shape[1]):
+        bring, leave, most = amounts_of(d, i, q)
+        if reload > 0:
+            most = max(most + x.behind[s, q, 0], leave + x.behind[s, q, 2])
+        else:
+            most = max(x.ahead[p, q, 2] + bring, x.ahead[p, q, 1] + most)
+        if most > d.capacity[k, q] + SLACK:
+            return np.inf
+    return delta
 
 
 @inlined
@@ -343,30 +437,63 @@ def list_places(d, x, desk, i):
     return count
 
 
+@inlined
+def consider(desk, kept, cost, p, reload):
+    """Keep the place among the TOP cheapest; how many are kept."""
+    at = kept if kept < TOP else TOP - 1
+    while at > 0 and desk.top_cost[at - 1] > cost:
+        desk.top_cost[at] = desk.top_cost[at - 1]
+        desk.top_place[at] = desk.top_place[at - 1]
+        desk.top_reload[at] = desk.top_reload[at - 1]
+        at -= 1
+    desk.top_cost[at] = cost
+    desk.top_place[at] = p
+    desk.top_reload[at] = reload
+    return min(kept + 1, TOP)
+
+
 @kernel
 def best_place(d, x, desk, i, blink, state):
-    """Where stop i costs least: (cost, id before, reload); -1: nowhere."""
+    """Where stop i costs least: (cost, id before, reload); -1: nowhere.
+
+    Where routes are walked, the best of the few places that are cheapest by estimate.
+    """
     n, slots = d.service.shape[0], d.kind.shape[0]
-    best, before, reload = np.inf, -1, 0
+    best, before, kept = np.inf, -1, 0
     for j in range(list_places(d, x, desk, i)):
         p = desk.places[j]
-        cost = place_cost(d, x, desk, x.slot[p], p, i, best, blink, state)
-        if cost < best:
-            best, before = cost, p
+        cost = place_cost(d, x, x.slot[p], p, i, best)
+        if cost < best and not (blink and draw(state) < BLINK):
+            if d.walked:
+                kept = consider(desk, kept, cost, p, 0)
+                best = desk.top_cost[TOP - 1] if kept == TOP else np.inf
+            else:
+                best, before = cost, p
+    if not d.walked:
+        return best, before, 0
     if d.reloading:
         for u in range(x.size[0]):
             r = x.used[u]
-            k = d.kind[r]
-            if d.trips[k] < 2 or not takes(d, x, r, i) or free_reload(d, x, r) < 0:
-                continue
-            p = n + r
-            while p != n + slots + r:
-                for way in range(-d.reloads.shape[1], d.reloads.shape[1] + 1):
-                    if way != 0 and d.reloads[k, abs(way) - 1] >= 0:
-                        cost = reload_cost(d, x, desk, r, p, i, best, way)
-                        if cost < best and not (blink and draw(state) < BLINK):
-                            best, before, reload = cost, p, way
-                p = x.succ[p]
+            if d.trips[d.kind[r]] > 1 and takes(d, x, r, i) and free_reload(d, x, r) >= 0:
+                p = n + r
+                while p != n + slots + r:
+                    for way in range(-d.reloads.shape[1], d.reloads.shape[1] + 1):
+                        if way != 0:
+                            cost = reload_cost(d, x, r, p, i, way, best)
+                            if cost < best and not (blink and draw(state) < BLINK):
+                                kept = consider(desk, kept, cost, p, way)
+                                best = desk.top_cost[TOP - 1] if kept == TOP else np.inf
+                    p = x.succ[p]
+    best, reload = np.inf, 0
+    for j in range(kept):
+        p = desk.top_place[j]
+        r = x.slot[p]
+        if best < np.inf and desk.top_cost[j] >= best and d.time_cost[d.kind[r]] == 0:
+            break
+        count = written(d, x, desk, r, i, p, desk.top_reload[j])
+        cost, _ = walk(d, d.kind[r], desk.seq, count, d.kept[r], desk.pending)
+        if cost - x.cost[r] < best:
+            best, before, reload = cost - x.cost[r], p, desk.top_reload[j]
     return best, before, reload
 
 
@@ -660,7 +787,12 @@ def step(d, x, desk, temperature, state):
     if possible:
         removed = retry(d, x, desk, removed, state)
         order(d, desk, removed, state)
+        several = d.start.shape[0] > 1
+        if several and draw(state) < RETYPED:
+            changed = retype(d, x, desk, changed, state)
         changed = recreate(d, x, desk, removed, changed, True, state)
+        if several and draw(state) < CHOSEN:
+            changed = choose_kinds(d, x, desk, changed)
         delta = unequal(d, x) - uneven
         for j in range(changed):
             delta += x.cost[desk.changed[j]] - desk.saved_cost[j, 0]

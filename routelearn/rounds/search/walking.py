@@ -69,17 +69,41 @@ def released(d, seq, at, count):
 
 
 @kernel
-def take_break(d, k, pending, time, free_until, busy_until):
-    """The break to be taken now and when it begins; -1: none."""
+def closes_last(d, k, b):
+    """The end of a break's last window."""
+    last = -np.inf
+    for w in range(d.break_windows[k, b]):
+        last = max(last, d.break_closes[k, b, w])
+    return last
+
+
+@kernel
+def take_break(d, k, pending, node, strict, time, way, free_until, busy_until, service):
+    """The break to be taken now, and when it begins; -1: none.
+
+    One that begins while the vehicle stands, or cannot begin after what comes next; but after the next stop rather than
+    make that late. `way` is what is still to be driven to the node.
+    """
+    forced = np.inf
+    for b in range(pending.shape[0]):
+        if pending[b] == 1 and busy_until > closes_last(d, k, b) + SECONDS:
+            forced = min(forced, next_start(d.break_opens[k, b], d.break_closes[k, b], d.break_windows[k, b], time))
+    if forced < np.inf:
+        free_until = max(free_until, forced)
     chosen, begin = -1, np.inf
     for b in range(pending.shape[0]):
         if pending[b] != 1:
             continue
-        count = d.break_windows[k, b]
-        moment = next_start(d.break_opens[k, b], d.break_closes[k, b], count, time)
-        last = d.break_closes[k, b, count - 1]
-        if moment < begin and moment < np.inf and (moment <= free_until or busy_until > last + SECONDS):
-            chosen, begin = b, moment
+        moment = next_start(d.break_opens[k, b], d.break_closes[k, b], d.break_windows[k, b], time)
+        if moment >= begin or moment > free_until:
+            continue
+        if strict:
+            after = moment + d.break_service[k, b] + way
+            late = next_start(d.opens[node], d.closes[node], d.windows[node], after) == np.inf
+            served = next_start(d.opens[node], d.closes[node], d.windows[node], time + way)
+            if late and served + service <= closes_last(d, k, b) + SECONDS:
+                continue
+        chosen, begin = b, moment
     return chosen, begin
 
 
@@ -106,8 +130,16 @@ def drive(d, k, seq, count, kept, pending):
     for j in range(count + 1):
         node = d.end[k] if j == count else seq[j] if seq[j] >= 0 else -1 - seq[j]
         driving = d.time[m, prev, node]
+        strict = node < n and d.late_cost[node] < 0 and not d.stays[node]
+        service = 0.0
+        if node < n:
+            service = d.service[node]
+            if d.place[prev] != d.place[node]:
+                service += d.setup[node]
+        elif j < count:
+            service = d.reload_time[k]
         while True:  # breaks before leaving
-            b, begin = take_break(d, k, pending, t, t, t + driving)
+            b, begin = take_break(d, k, pending, node, strict, t, driving, t, t + driving, service)
             if b < 0:
                 break
             pending[b] = 2
@@ -117,21 +149,17 @@ def drive(d, k, seq, count, kept, pending):
         t += driving
         if j == count:
             for b in range(pending.shape[0]):
-                if pending[b] == 1 and d.break_closes[k, b, d.break_windows[k, b] - 1] < np.inf:
+                if pending[b] == 1 and closes_last(d, k, b) < np.inf:
                     pending[b] = 3  # the vehicle is back: too late
         while True:  # breaks on arrival
-            begin, service = t, 0.0
+            begin = t
             if node < n:
                 begin = next_start(d.opens[node], d.closes[node], d.windows[node], t)
                 if begin == np.inf:
                     begin = t
-                service = d.service[node]
-                if d.place[prev] != d.place[node]:
-                    service += d.setup[node]
             elif j < count:
                 begin = max(t, released(d, seq, j + 1, count) - d.reload_time[k])
-                service = d.reload_time[k]
-            b, rest = take_break(d, k, pending, t, begin, begin + service)
+            b, rest = take_break(d, k, pending, node, strict, t, 0.0, begin, begin + service, service)
             if b < 0:
                 break
             pending[b] = 2
@@ -199,7 +227,7 @@ def walk(d, k, seq, count, kept, pending):
             windows = d.break_windows[k, b]
             if windows == 0:
                 continue
-            last = d.break_closes[k, b, windows - 1]
+            last = closes_last(d, k, b)
             out_after = last if last < np.inf else d.break_opens[k, b, windows - 1]
             due = left < last and end > out_after + SECONDS
             if pending[b] == 0 and due:

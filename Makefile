@@ -2,7 +2,7 @@
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
-EXTRAS := solvers,exact,lkh,tensorboard,cluster,serve,service-tests
+EXTRAS := solvers,exact,lkh,tensorboard,excel,cluster,serve,service-tests
 
 .PHONY: demo test test-all lint clean
 

@@ -9,7 +9,8 @@ from typing import Any
 from routelearn.data.names import table, zero
 from routelearn.data.numbers import blank, shown
 from routelearn.errors import InputError
-from routelearn.problems.attributes import folded
+from routelearn.problems import PROBLEMS
+from routelearn.problems.attributes import declared, folded
 
 WINDOW = "states a time window, and time windows are not supported"
 SERVICE = "states a service time, and service times are not supported"
@@ -106,9 +107,9 @@ def check_rules(
     for name in names:
         looked = columns[name][:LOOKED_AT]
         if (rule := unsupported(name, problem)) is not None:
-            wrong[name] = rule, f"{RENAME}; {ROUNDS}" if rule == stated(name) else RENAME
+            wrong[name] = rule, RENAME + _taker() if rule == stated(name) else RENAME
         elif 2 * sum(map(clock, looked)) > len(looked):
-            wrong[name] = f"holds clock times, so it {WINDOW}", f"{REMOVE}; {ROUNDS}"
+            wrong[name] = f"holds clock times, so it {WINDOW}", REMOVE + _taker()
     if not wrong:
         return
     for place, row in rows:
@@ -118,7 +119,13 @@ def check_rules(
 
 
 RENAME, REMOVE = "rename it, or remove it to solve without", "remove it to solve without"
-ROUNDS = "the problem vrp takes it"
+
+
+def _taker() -> str:
+    """The end of a remedy: which problem has rules of this kind, told by its times."""
+    timed = (name for name, one in PROBLEMS.items() if any(a.unit == "time" for a in declared(one) or ()))
+    first = next(timed, None)
+    return "" if first is None else f"; the problem {first} takes it"
 
 
 def refusal(where: str, name: str, wrong: str, remedy: str = RENAME) -> InputError:

@@ -27,3 +27,9 @@ def test_a_file_with_a_rule_is_refused_with_its_line_and_column(case, tmp_path):
     assert told in str(caught.value)
     assert str(caught.value).startswith(str(tmp_path / "tour.csv"))
     assert "\n" not in str(caught.value)
+
+
+def test_a_refusal_names_the_problem_that_takes_the_rule(tmp_path):
+    (tmp_path / "tour.csv").write_text("id,x,y,window\na,0,0,\nb,1,1,8-10\n")
+    with pytest.raises(InputError, match="remove it to solve without; the problem vrp takes it"):
+        read_stops(tmp_path / "tour.csv", problem="cvrp")

@@ -13,7 +13,7 @@ from routelearn.errors import InputError
 from routelearn.rounds.files.cells import Cells
 from routelearn.rounds.files.clock import Times
 from routelearn.rounds.files.columns import check_rules, check_typos
-from routelearn.rounds.files.fleet import Fleet, homeless
+from routelearn.rounds.files.fleet import Fleet, homes
 from routelearn.rounds.files.lengths import Given, check_count, measured, rounding_of, speed_of
 from routelearn.rounds.files.sites import Sites
 from routelearn.rounds.files.table import Table, check_options, settings_of, timed
@@ -52,7 +52,7 @@ class Builder:
             cells,
             size=sizes[0] if sizes else None,
             depot=self.options.get("depot") if self.depot is None else self.depot,
-            homeless=homeless(self.vehicles),
+            homes=homes(self.vehicles),
         )
         fleet = Fleet(self.vehicles, self.sites, cells, self.options)
         stops = self.sites.stops()
@@ -101,6 +101,7 @@ class Builder:
                             times.look([raw])
         if self.options.get("shift") is not None:
             times.look([self.options["shift"]])
+        times.settle()
         return times
 
     def _dimensions(self) -> tuple[str, ...]:
@@ -153,8 +154,9 @@ class Builder:
         notes = []
         if not self.stops.document:
             if self.sites.depots and not self.stops.has("depot"):
-                first = self.sites.depots[0]
-                notes.append(f"the depot is {shown(self.sites.ids[first])} ({self.stops.rows[first][0]})")
+                places = [f"{shown(self.sites.ids[i])} ({self.stops.rows[i][0]})" for i in self.sites.depots]
+                more = f" and {len(places) - 5} more" if len(places) > 5 else ""
+                notes.append(f"the depot is {' and '.join(places[:5])}{more}")
             bare = [
                 name
                 for table in (self.stops, self.vehicles)
@@ -165,8 +167,11 @@ class Builder:
                 and one.attribute in ("service", "setup", "break_duration", "reload_time", "overtime")
                 and any(_bare_number(value) for value in table.columns[name])
             ]
-            if bare and self.times.clock:
-                notes.append(f"in minutes, since times are clock times: {', '.join(bare)}")
+            if bare:
+                unit = "minutes, since times are" if self.times.clock else "seconds, since no times are"
+                notes.append(f"in {unit} clock times: {', '.join(bare)}")
+            if self.times.hours:
+                notes.append("stretches such as 8-12 are read as hours of the day")
         if self.stops.unclaimed:
             notes.append(not_used(self.stops.unclaimed))
         if self.vehicles is not None and self.vehicles.unclaimed:

@@ -13,6 +13,10 @@ from routelearn.rounds.model import ALWAYS, Window
 
 DAY, HOUR, MINUTE = 86_400, 3_600, 60
 LONGEST = 200  # characters of a cell with windows
+ANY_TIME = (
+    *("any", "any time", "anytime", "all day", "ganztags", "ganztägig", "egal", "flexibel", "jederzeit", "-"),
+    *("toute la journée", "flexible", "indifférent", "todo el día", "cualquier hora"),
+)
 _DATE = r"(?:(?P<y>\d{4})-(?P<m>\d\d?)-(?P<d>\d\d?)|(?P<d2>\d\d?)\.(?P<m2>\d\d?)\.(?P<y2>\d{4}))"
 _TIME = (
     r"(?P<hour>\d{1,2})(?:(?P<sep>[:.h])(?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d(?:\.\d{1,9})?))?)?"
@@ -124,7 +128,7 @@ def _stretch(text: Any) -> tuple[str, str] | None:
     match = _STRETCH.fullmatch(text)
     if match is None:
         return None
-    first, last = match[1], match[2]
+    first, last = match[1].strip(), match[2].strip()
     from_, to = moment(first), moment(last)
     if from_ is None and to is not None and re.fullmatch(r"\d{1,2}", first):  # 8-10 Uhr, 8-10:30
         first = f"{first}:00"
@@ -134,6 +138,11 @@ def _stretch(text: Any) -> tuple[str, str] | None:
     if from_ is not None and from_.day is not None and to is not None and to.day is None:
         last = f"{from_.day.isoformat()} {last}"
     return first, last
+
+
+def _hours(pair: tuple[Any, Any]) -> bool:
+    """Whether the ends of a stretch may be hours of the day: 8-12."""
+    return all(isinstance(end, str) and re.fullmatch(r"\d{1,2}", end) and int(end) <= 24 for end in pair)
 
 
 def clock_like(raw: Any) -> bool:
@@ -149,18 +158,21 @@ class Times:
 
     def __init__(self, source: str) -> None:
         self.source = source
-        self.clock = self.numbers = self.undated = False
+        self.clock = self.numbers = self.undated = self.hours = False
         self.zone: float | None = None
         self.first: date | None = None
         self.last: date | None = None
 
     def look(self, values: Iterable[Any]) -> None:
         for raw in values:
-            if blank(raw):
+            if blank(raw) or (isinstance(raw, str) and raw.strip().lower() in ANY_TIME):
                 continue
             if moment(raw) is not None:
                 self._see(raw)
             elif (found := stretches(raw)) is not None:
+                if isinstance(raw, str) and all(map(_hours, found)):
+                    self.hours = True
+                    continue
                 for pair in found:
                     for end in pair:
                         self._see(end)
@@ -183,6 +195,11 @@ class Times:
         self.first = found.day if self.first is None else min(self.first, found.day)
         self.last = found.day if self.last is None else max(self.last, found.day)
 
+    def settle(self) -> None:
+        """After all times have been looked at: 8-12 is a stretch of the day unless other times are numbers."""
+        self.hours = self.hours and not self.numbers
+        self.clock = self.clock or self.hours
+
     @property
     def day(self) -> str | None:
         """As `Round.day`."""
@@ -192,6 +209,8 @@ class Times:
         """Seconds after the midnight of the day, or the number itself where a file counts seconds."""
         found = moment(raw)
         if found is None:
+            if self.hours and isinstance(raw, str) and raw.isdigit() and int(raw) <= 24:
+                return float(int(raw) * HOUR)
             if isinstance(raw, str) and re.fullmatch(r"\s*\d[\d:.h ]*\s*(uhr|h|[ap]m)?\s*", raw, re.I) and ":" in raw:
                 raise InputError(f"{where}: {what} is {shown(raw)}, not a time of day; write it as 08:30")
             if self.clock:
@@ -211,6 +230,8 @@ class Times:
     def windows(self, raw: Any, where: str, what: str) -> tuple[Window, ...]:
         """All stretches of a cell; in a file of numbers also one that is open to one side."""
         found = stretches(raw)
+        if found is None and isinstance(raw, str) and raw.strip().lower() in ANY_TIME:
+            return (ALWAYS,)
         if found is None:
             raise InputError(
                 f"{where}: {what} is {shown(raw)}; a stretch as 08:00-10:00 is needed, several with ; between them"

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from routelearn.data.names import BESIDE, ENDS, NOT_BESIDE, PLACES, SPELLINGS, TYPOS, WORDS
+from routelearn.data.names import BESIDE, ENDS, NOT_BESIDE, PLACES, SPELLINGS, TYPOS, WORDS, zero
 from routelearn.data.numbers import shown
-from routelearn.data.rules import PICKUPS, SERVICE, SHIFT, SKILLS, WINDOW, stated
+from routelearn.data.rules import PICKUPS, SERVICE, SHIFT, SKILLS, VEHICLES, WINDOW, stated, unsupported
 from routelearn.errors import InputError
 from routelearn.problems.attributes import CAPACITY, DEMAND, Attribute, folded
 from routelearn.rounds.files.clock import clock_like
@@ -42,6 +42,11 @@ MORE: dict[type, dict[str, tuple[str, ...]]] = {
     },
 }
 ALSO = {(Stop, "delivery"): DEMAND.also, (Vehicle, "capacity"): CAPACITY.also}
+ALSO[Stop, "service"] = (
+    *("unload time", "unloading time", "drop time", "handling time", "dwell time", "time on site", "stop time"),
+    *("Dauer", "Entladezeit", "Entladedauer", "Verweildauer", "Aufenthalt", "Aufenthaltsdauer", "Bearbeitungszeit"),
+    *("durée", "temps d'arrêt", "temps sur place", "duración", "tiempo de parada", "tiempo de descarga"),
+)
 ALSO[Stop, "only"] = ("vehicle", "vehicles", "Fahrzeug", "véhicule", "vehículo")
 # The two ends without a word before them; those that are clear may stand alone.
 BARE = (
@@ -56,6 +61,7 @@ ALONE = {"deadline": 2, "due": 2, "duedate": 2, "duetime": 2, "latest": 2, "bis"
 ALONE |= {"latestarrival": 2, "earliest": 1, "ab": 1, "fruhestens": 1, "fruehestens": 1, "readytime": 1}
 _FIRST = re.compile(r".*(von|start|open|from|begin|beginn|min|early|earliest|ab|anfang|debut|inicio|desde|apertura|1)")
 _LAST = re.compile(r".*(bis|end|close|to|max|late|latest|ende|fin|hasta|cierre|fermeture|2)")
+_WINDOWISH = re.compile(r"window|fenster|creneau|fenetre|ventana|horari|slot|offnung|oeffnung|opening|hours|uhrzeit")
 TIME_UNITS = {
     60.0: ("inminuten", "minuten", "minutes", "minutos", "minute", "inmin", "mins", "min"),
     1.0: ("insekunden", "sekunden", "seconds", "secondes", "segundos", "insec", "sec", "sek"),
@@ -66,7 +72,8 @@ _BRACKET |= {word: unit for unit, words in TIME_UNITS.items() for word in words}
 _AMOUNT = re.compile(r"(?:in)?(kg|t|tons?|lbs?|g|m3|l|stk|pcs|\d{1,2}|pallets?|paletten|palettes|cajas|kisten|boxes)")
 # What makes a table of stops a round; with other attributes alone it is one of the older problems.
 BEYOND = ("pickup", "windows", "setup", "service", "release", "skills", "only", "forbidden", "late_cost", "shipment")
-BETWEEN_NAMES = ("duration", "vehicle", "vehicles")  # words that are a round's only beside something else
+# Words that are a round's only beside something else.
+BETWEEN_NAMES = ("duration", "dauer", "duree", "duracion", "vehicle", "vehicles")
 
 
 class Column(NamedTuple):
@@ -100,6 +107,8 @@ def index(kind: type) -> dict[str, Column]:
         found.setdefault(folded(one.name), Column(one.name, own=True))
     for ours, words in MORE.get(kind, {}).items():
         found.setdefault(folded(words[0]), Column(ours, own=True))
+    if kind is Stop:
+        found.setdefault("demand", Column("delivery", own=True))  # as the older problems call it
     if kind is Stop:
         found |= {name: Column(name, own=True) for name in PLACES}
         found |= {folded(name): Column(ours, own=True) for name, ours in SPELLINGS.items()}
@@ -245,6 +254,8 @@ def _stated(columns: Mapping[str, Sequence[Any]], claims: dict[str, Column]) -> 
     for name, values in columns.items():
         wrong = stated(name) if values and name not in claims else None
         taken = {(one.attribute, one.part) for one in claims.values()}
+        if name not in claims and _WINDOWISH.search(folded(name)) and any(map(clock_like, values)):
+            wrong = WINDOW  # a delivery window, say
         if wrong == WINDOW and ("windows", "") not in taken:
             plain = folded(name)
             part = "1" if _FIRST.fullmatch(plain) else "2" if _LAST.fullmatch(plain) else ""
@@ -261,6 +272,7 @@ def _one_each(
     columns: Mapping[str, Sequence[Any]], claims: dict[str, Column], kind: type, source: str
 ) -> dict[str, Column]:
     """One column for each thing: that of its own name, if there is one."""
+    _amounts(claims, kind, source)
     groups: dict[tuple[str, str], list[str]] = {}
     for name, one in claims.items():
         groups.setdefault((one.attribute, one.part), []).append(name)
@@ -279,6 +291,25 @@ def _one_each(
             if name != first[0]:
                 del claims[name]
     return claims
+
+
+def _amounts(claims: dict[str, Column], kind: type, source: str) -> None:
+    """A column of amounts without a dimension beside others with one: it counts alone if it has the name itself."""
+    for ours in ("delivery", "pickup", "capacity"):
+        names = [name for name, one in claims.items() if one.attribute == ours and _is_amount(ours, kind)]
+        plain = [name for name in names if not claims[name].part]
+        if not plain or len(plain) == len(names):
+            continue
+        own = [name for name in plain if claims[name].own]
+        if not own:
+            both = " and ".join(shown(name) for name in names[:2])
+            raise InputError(
+                f"{source}: {both} could both be the {ours}; name the one that counts {ours!r}, or for two dimensions "
+                f"{ours}_1 and {ours}_2"
+            )
+        for name in names:
+            if name not in own:
+                del claims[name]
 
 
 def check_typos(names: Sequence[str], kind: type, where: str) -> None:
@@ -301,6 +332,13 @@ def check_rules(columns: Mapping[str, Sequence[Any]], claims: Mapping[str, Colum
             raise InputError(
                 f"{where}: {shown(name)} seems to be a time window; write stretches as 08:00-10:00, or name the "
                 "columns window_start and window_end"
+            )
+        if wrong is None and (whole := unsupported(name)) is not None:
+            raise InputError(f"{where}: {shown(name)} {whole}; or give it with the vehicles")
+        if wrong == VEHICLES and not all(map(zero, values)):
+            raise InputError(
+                f"{where}: {shown(name)} seems to name vehicles; call it 'only' if none but these may serve the stop, "
+                "or rename it"
             )
         if wrong == SHIFT:
             raise InputError(f"{where}: {shown(name)} is a vehicle's; give it with the vehicles, or as --shift")

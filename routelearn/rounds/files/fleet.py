@@ -289,12 +289,19 @@ class Fleet:
         return in_table or self.options.get("distance_cost") is not None
 
 
-def homeless(table: Table | None) -> bool:
-    """Whether every vehicle of a document says where it starts and ends, none of it by default."""
-    if table is None or not table.document:
-        return False
-    start, end = table.names_of("start").get(""), table.names_of("end").get("")
-    keys = set(table.columns)  # null is an answer, too
-    return bool({"start", "end"} <= keys | {start, end}) and all(
-        (start or "start") in row and (end or "end") in row for _, row in table.rows
-    )
+def homes(table: Table | None) -> frozenset[str] | None:
+    """What vehicles call the places where they start, end and reload, if all of them say; else None."""
+    if table is None:
+        return None
+    found: set[str] = set()
+    start = table.names_of("start").get("")
+    for place, row in table.rows:
+        raw = row.get(start) if start is not None else None
+        if blank(raw) and not (table.document and (start or "start") in row):  # null is an answer, too
+            return None
+        for attribute in ("start", "end", "reloads"):
+            cell = row.get(table.names_of(attribute).get("", ""))
+            if not blank(cell):
+                parts = cell if isinstance(cell, list | tuple) else [cell]
+                found |= {text_of(part, table.at(place), attribute) for part in parts}
+    return frozenset(found)

@@ -14,6 +14,7 @@ from routelearn.data.files import STDIN, TEXT_LIMIT, check_not_workbook, decode,
 from routelearn.data.numbers import real, shown
 from routelearn.data.reading import FORMATS, XML, sniff
 from routelearn.errors import InputError
+from routelearn.problems.attributes import folded
 from routelearn.rounds.files import clock, cordeau, document, lilim, solomon, tables, vroom, vrplib
 from routelearn.rounds.files.build import Builder
 from routelearn.rounds.files.columns import BETWEEN_NAMES, BEYOND, column_of, declared
@@ -159,9 +160,7 @@ def _of_table(
 def _names_beyond(stops: Table) -> bool:
     """Whether a column is named as only rounds have them."""
     found = ((name, column_of(name, Stop)) for name, values in stops.columns.items() if values)
-    return any(
-        one is not None and one.attribute in BEYOND and name.casefold() not in BETWEEN_NAMES for name, one in found
-    )
+    return any(one is not None and one.attribute in BEYOND and folded(name) not in BETWEEN_NAMES for name, one in found)
 
 
 def _of_json(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from routelearn.data.names import MARKED, UNMARKED
+from routelearn.data.names import MARKED, UNMARKED, zero
 from routelearn.data.numbers import blank, shown
 from routelearn.data.records import check_degrees
 from routelearn.errors import InputError
@@ -24,13 +24,15 @@ class Sites:
     """The rows of a table of stops, each with its id and place; some are depots.
 
     `size` is that of the matrix, if there is one. `depot` is the id or name of the depot, if the user says.
-    `homeless`: no depot is needed, because every vehicle says where it starts and ends.
+    `homes` are where the vehicles start and end, if all of them say: then no other row is a depot.
     """
 
-    def __init__(self, table: Table, cells: Cells, *, size: int | None, depot: Any, homeless: bool) -> None:
+    def __init__(
+        self, table: Table, cells: Cells, *, size: int | None, depot: Any, homes: frozenset[str] | None
+    ) -> None:
         self.table, self.cells, self.size = table, cells, size
         self.ids = self._ids()
-        self.depots = self._depots(depot, homeless)
+        self.depots = self._depots(depot, homes)
         self.named = {name: i for i, name in enumerate(self.ids)}
         self._places()
         self.inner = [i for i in range(len(table.rows)) if i not in self.depots]  # the rows that are stops
@@ -62,7 +64,7 @@ class Sites:
         numbers = [str(i + (0 if first else 1)) for i in range(len(table.rows))]
         return ("depot", *numbers[1:]) if first else tuple(numbers)
 
-    def _depots(self, asked: Any, homeless: bool) -> list[int]:
+    def _depots(self, asked: Any, homes: frozenset[str] | None) -> list[int]:
         """The rows that are depots: marked, named so, or the first."""
         table, marks = self.table, self.table.names_of("depot").get("")
         count = range(len(table.rows))
@@ -90,15 +92,27 @@ class Sites:
                 if name in names:
                     return [list(names).index(name)]
             raise InputError(f"{table.source}: the depot {shown(asked)} is not the id or name of one of the stops")
-        if homeless:
-            return []
         by_name = table.names_of("name").get("") or table.names_of("id").get("")
+        found = []
         if by_name is not None:
             names = [str(row.get(by_name) or "") for _, row in table.rows]
             words = [folded((name.split() or [""])[0]) for name in names]
-            if found := [i for i in count if words[i] in DEPOTS or folded(names[i]) in DEPOTS]:
-                return found
-        return [0]
+            found = [i for i in count if words[i] in DEPOTS and not self._busy(i)]
+        if homes is not None:  # a row where something is brought or taken is a stop, even if a vehicle starts there
+            return [i for i in count if i in found or (self._called(i) & homes and not self._busy(i))]
+        return found or [0]
+
+    def _called(self, i: int) -> set[str]:
+        """Id and name of a row."""
+        by_name = self.table.names_of("name").get("")
+        return {self.ids[i]} | ({str(self.table.rows[i][1].get(by_name)).strip()} if by_name is not None else set())
+
+    def _busy(self, i: int) -> bool:
+        """Whether a row has anything that only a visit has."""
+        row = self.table.rows[i][1]
+        asked = ("delivery", "pickup", "service", "shipment", "penalty", "priority", "skills")
+        cells = (row.get(name) for name, one in self.table.claims.items() if one.attribute in asked)
+        return any(not blank(cell) and not zero(cell) for cell in cells)
 
     def _places(self) -> None:
         """Names and coordinates of all places; each row is one, unless a document gives its number."""

@@ -132,6 +132,15 @@ def test_osrm_that_found_nothing():
             "id,x,y,Gewicht,Volumen,service\nd,0,0,,,\na,1,1,5,6,7\n",
             "'Gewicht' and 'Volumen' could both be the delivery",
         ),
+        (
+            "id,x,y,weight_kg,volume,service\nd,0,0,,,\na,1,1,5,6,7\n",
+            "'weight_kg' and 'volume' could both be the delivery",
+        ),
+        ("id,x,y,service,Camión\nd,0,0,,\na,1,1,5,grande\n", "'Camión' seems to name vehicles; call it 'only'"),
+        (
+            "id,x,y,service,Kapazität\nd,0,0,,\na,1,1,5,12\n",
+            "'Kapazität' holds for all stops at once; give it as an opt",
+        ),
         ("id,x,y,lat,lon,service\nd,0,0,1,1,\na,1,1,2,2,5\n", "both x, y and lat, lon"),
         ("id,lat,lon,service\nd,0,0,\na,100,1,5\n", "line 3: latitude 100, longitude 1"),
         ("id,x,service\nd,0,\na,1,5\n", "a column x but no y"),

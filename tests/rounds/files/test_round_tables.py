@@ -37,7 +37,7 @@ def read(text: str, vehicles: str | None = None, *, problem: str | None = None, 
         ("Standzeit in Sekunden", Column("service", unit=1.0)),
         ("durée de service", Column("service")),
         ("tiempo de servicio", Column("service")),
-        ("demand_2", Column("delivery", "2")),
+        ("demand_2", Column("delivery", "2", own=True)),
         ("Menge kg", Column("delivery", "kg")),
         ("Gewicht", Column("delivery")),
         ("enlèvement", Column("pickup")),
@@ -125,6 +125,34 @@ def test_several_windows_in_one_cell():
     assert read(text, speed=36).stops[0].windows == ((8 * H, 10 * H), (12 * H, 13 * H))
 
 
+def test_a_dispatchers_words_in_english():
+    text = "Customer,Lat,Lng,Qty,Delivery window,Unload time\nDepot,51.5,-0.1,,,\nAnn,51.5,-0.12,3,9am - 11am,10\n"
+    text += "Bob,51.52,-0.11,2,any time,15 min\n"
+    found = read(text, speed=30, capacity=10, shift="8am-5pm")
+    assert [(stop.windows, stop.service) for stop in found.stops] == [
+        (((9 * H, 11 * H),), 600.0),
+        (((-FOREVER, FOREVER),), 900.0),
+    ]
+    assert found.vehicles[0].shift == (8 * H, 17 * H)
+
+
+def test_hours_of_the_day():
+    found = read("id;x;y;Öffnungszeit\nd;0;0;\na;3;4;8-12\nb;1;1;9 - 12, 14-18\n", speed=36)
+    assert [stop.windows for stop in found.stops] == [((8 * H, 12 * H),), ((9 * H, 12 * H), (14 * H, 18 * H))]
+    assert found.day == ""
+    assert "stretches such as 8-12 are read as hours of the day" in found.notes
+    found = read("id;x;y;window\nd;0;0;\na;3;4;8-12\nb;1;1;9-120\n", speed=36000)
+    assert [stop.windows for stop in found.stops] == [((8.0, 12.0),), ((9.0, 120.0),)]
+    assert found.day is None
+
+
+def test_one_amount_counts_where_it_is_named():
+    found = read("id,x,y,demand,weight_kg,service\nd,0,0,,,\na,3,4,2,30,5\n", capacity=10)
+    assert found.stops[0].delivery == (2.0,)
+    assert "not used: weight_kg" in found.notes
+    assert parse_round(b"id,x,y,weight_kg,volume\nd,0,0,,\na,3,4,2,30\n", "a.csv") is None
+
+
 def test_several_windows_in_columns():
     two = ((8 * H, 10 * H), (12 * H, 13 * H))
     for head in ("von1,bis1,von2,bis2", "Zeitfenster_von,Zeitfenster_bis,Zeitfenster2_von,Zeitfenster2_bis"):
@@ -171,9 +199,24 @@ def test_depots_are_marked_named_or_first():
     assert found.vehicles[0].start == 1
     named = "name,x,y,service\na,3,4,5\nDepot Süd,0,0,0\n"
     assert read(named).vehicles[0].start == 1
+    busy = "name,x,y,service\nLager,0,0,\nHub Café,3,4,5\nLager Ost,1,1,\n"  # a customer may be called so, too
+    found = read(busy)
+    assert [stop.id for stop in found.stops] == ["Hub Café"]
+    assert "the depot is 'Lager' (line 2) and 'Lager Ost' (line 4)" in found.notes
     first = "id,x,y,service\na,3,4,5\nb,0,0,1\n"
     assert [stop.id for stop in read(first).stops] == ["b"]
     assert [stop.id for stop in read(first, depot="b").stops] == ["a"]
+
+
+def test_where_vehicles_start_is_a_depot():
+    stops = "id,x,y,service\na,3,4,5\nnorth,0,0,\nsouth,9,9,\nb,6,8,5\n"
+    found = read(stops, "id,start,end\nv,north,\nw,south,north\n")
+    assert [stop.id for stop in found.stops] == ["a", "b"]
+    assert [(v.start, v.end) for v in found.vehicles] == [(1, 1), (2, 1)]
+    found = read(stops, "id,start,end\nv,north,\nw,b,open\n")  # b is a stop, too
+    assert [stop.id for stop in found.stops] == ["a", "south", "b"]
+    found = read(stops, "id,start,end\nv,,\nw,b,open\n")  # the first row is the depot
+    assert [stop.id for stop in found.stops] == ["north", "south", "b"]
 
 
 def test_vehicles_of_a_table():

@@ -144,8 +144,8 @@ class Maker:
         self.backhauls = self.chance(0.25) and self.stops > 2
         self.crowded = crowded = self.backhauls and self.chance(0.7)  # on one vehicle, which then has both
         self.balanced = self.chance(0.0 if crowded else 0.25)
-        self.limited = self.chance(0.0 if crowded else 0.35)
         self.ranked = self.chance(0.0 if crowded else 0.25)
+        self.limited = self.chance(0.0 if crowded else 0.1 if self.ranked else 0.45)
         self.amounts()
         self.reloading = self.chance(0.4)
         if self.reloading:
@@ -154,8 +154,8 @@ class Maker:
         loaded = 1.0 if self.reloading else 0.35 if self.limited or self.balanced else 0.75
         steps = [
             (0.5, self.service), (0.25, self.setup), (0.15, self.releases), (0.3, self.breaks),
-            (0.25 if self.crowded else 0.6, self.windows),
-            (0.3, self.late), (loaded, self.capacity), (0.6, self.shifts),
+            (0.25 if self.crowded or self.limited else 0.4 if self.ranked else 0.75, self.windows),
+            (0.3, self.late), (loaded, self.capacity), (0.4 if self.limited else 0.7, self.shifts),
             (0.25, self.overtime), (self.limited, self.limits), (0.35, self.skills),
             (0.35, self.named), (0.5, self.costs), (self.balanced, self.apart), (0.2, self.kept),
             (0.15 if self.ranked else 0.35, self.penalties), (self.ranked, self.priorities),
@@ -419,8 +419,10 @@ class Maker:
             most = max((value(route) for route in routes), default=value(self.plan.routes[0]))
             return {limit: int(most) if limit == "max_stops" else float(math.ceil(most * self.rng.choice(TIGHT[:3])))}
 
-        limits = ("max_duration", "max_distance", "max_driving", "max_stops")
-        for limit in self.rng.sample(limits, self.rng.choice((1, 1, 1, 2))):
+        limits: tuple[str, ...] = ("max_duration", "max_distance", "max_driving", "max_stops")
+        if self.chance(0.3):  # apart from this, it only helps other attributes to bind
+            limits = ("max_stops",)
+        for limit in self.rng.sample(limits, min(len(limits), self.rng.choice((1, 1, 1, 2)))):
             self.each_vehicle(partial(change, limit), 1.0)
 
     def costs(self) -> None:
@@ -471,14 +473,15 @@ class Maker:
 
     def apart(self) -> None:
         counts = [len(route.stops) for route in self.plan.routes]
+        which = self.rng.choice(("stops", "stops", "time", "time", "both"))
         if len(counts) > 1:  # one vehicle is not enough, or all would be in one
-            most = min(max(counts) + self.rng.randint(1, 2), sum(counts) - 1)
+            most = min(max(counts) + (self.rng.randint(0, 2) if which == "time" else 1), sum(counts) - 1)
             self.each_vehicle(lambda k, vehicle: {"max_stops": min(most, vehicle.max_stops or most)}, 1.0)
         times = [route.duration for route in self.plan.routes]
-        if self.chance(0.6):
+        if which != "time":
             self.keeps(replace(self.round, most_stops_apart=float(max(counts) - min(counts))))
-        if self.chance(0.6):
-            apart = float(math.ceil((max(times) - min(times)) * self.rng.choice(TIGHT)))
+        if which != "stops":
+            apart = float(math.ceil((max(times) - min(times)) * self.rng.choice(TIGHT[:3])))
             self.keeps(replace(self.round, most_time_apart=apart))
 
 

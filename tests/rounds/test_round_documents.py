@@ -67,7 +67,9 @@ def test_a_document_gives_the_round_again(made):
 
 
 def test_the_example_as_a_document_gives_the_round_again():
-    found = read_round(EXAMPLES / "bakery_round.csv", vehicles=EXAMPLES / "bakery_vans.csv", options={"speed": 25})
+    found = read_round(
+        EXAMPLES / "bakery" / "stops.csv", vehicles=EXAMPLES / "bakery" / "vans.csv", options={"speed": 25}
+    )
     assert found is not None
     assert len(found.stops) == 30
     again = round_from_document(document_of(found), "again")
@@ -110,7 +112,9 @@ def test_points_stay_points_where_semicolons_separate(inserting):
 
 
 def test_the_example_can_be_served_in_time(inserting):
-    found = read_round(EXAMPLES / "bakery_round.csv", vehicles=EXAMPLES / "bakery_vans.csv", options={"speed": 25})
+    found = read_round(
+        EXAMPLES / "bakery" / "stops.csv", vehicles=EXAMPLES / "bakery" / "vans.csv", options={"speed": 25}
+    )
     answer = solve_round(replace(found, allow_unassigned=True), seconds=0)
     served = [visit for route in answer.plan.routes for visit in route.visits if visit.stop is not None]
     assert len(served) >= 28  # insertion alone

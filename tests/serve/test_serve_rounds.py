@@ -110,7 +110,7 @@ def file_of(name, data=None):
 
 
 def test_a_file_of_a_round_becomes_a_document_that_can_be_checked(server):
-    body = {**file_of("bakery_round.csv"), "vehicles_file": file_of("bakery_vans.csv"), "speed": "25"}
+    body = {**file_of("bakery/stops.csv"), "vehicles_file": file_of("bakery/vans.csv"), "speed": "25"}
     answer = post(server, "/stops", body)
     assert answer.status_code == 200, answer.text
     document = answer.json()["round"]
@@ -180,9 +180,9 @@ def opened(server, browser):
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.goto(server.url)
     page.locator("#files summary").click()
-    page.set_input_files("#fleet-file", EXAMPLES / "bakery_vans.csv")
+    page.set_input_files("#fleet-file", EXAMPLES / "bakery" / "vans.csv")
     page.fill("#fleet-speed", "25")
-    page.set_input_files("#file", EXAMPLES / "bakery_round.csv")
+    page.set_input_files("#file", EXAMPLES / "bakery" / "stops.csv")
     page.wait_for_selector("#round:not([hidden])")
     yield page
     assert complaints == []
@@ -190,7 +190,7 @@ def opened(server, browser):
 
 
 def test_the_page_shows_the_vehicles_of_a_round(opened):
-    assert opened.locator("#round-title").text_content() == "bakery_round.csv: 30 stops"
+    assert opened.locator("#round-title").text_content() == "stops.csv: 30 stops"
     assert opened.locator("#fleet-table tr").count() == 1 + 3 + 1
     assert opened.locator('[aria-label="shift of Van 1"]').input_value().startswith("06:00")
 

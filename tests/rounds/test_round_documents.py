@@ -20,7 +20,7 @@ from routelearn.rounds.model import FOREVER, Round
 from routelearn.rounds.solving import solve_round
 from routelearn.rounds.timing import plan_of
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+BAKERY = Path(__file__).parents[2] / "examples" / "bakery"
 GERMAN = """Name;Lat;Lon;Menge;Zeitfenster_von;Zeitfenster_bis;Servicezeit;Straße
 Lager;53,54;10,03;;08:00;16:00;;Hof 1
 Ana;53,55;10,04;2,5;08:00;10:00;5;Elm 1
@@ -67,9 +67,7 @@ def test_a_document_gives_the_round_again(made):
 
 
 def test_the_example_as_a_document_gives_the_round_again():
-    found = read_round(
-        EXAMPLES / "bakery" / "stops.csv", vehicles=EXAMPLES / "bakery" / "vans.csv", options={"speed": 25}
-    )
+    found = read_round(BAKERY / "stops.csv", vehicles=BAKERY / "vans.csv", options={"speed": 25})
     assert found is not None
     assert len(found.stops) == 30
     again = round_from_document(document_of(found), "again")
@@ -112,9 +110,7 @@ def test_points_stay_points_where_semicolons_separate(inserting):
 
 
 def test_the_example_can_be_served_in_time(inserting):
-    found = read_round(
-        EXAMPLES / "bakery" / "stops.csv", vehicles=EXAMPLES / "bakery" / "vans.csv", options={"speed": 25}
-    )
+    found = read_round(BAKERY / "stops.csv", vehicles=BAKERY / "vans.csv", options={"speed": 25})
     answer = solve_round(replace(found, allow_unassigned=True), seconds=0)
     served = [visit for route in answer.plan.routes for visit in route.visits if visit.stop is not None]
     assert len(served) >= 28  # insertion alone

@@ -19,6 +19,7 @@ from routelearn.errors import Infeasible, InputError, Notice
 COMMANDS = {
     "solve": "Find a good route for your own stops.",
     "improve": "Improve a solution by local search.",
+    "check": "Check a plan: itinerary, cost, and every rule that it breaks.",
     "train": "Train a model.",
     "evaluate": "Measure a model or a solver on a set of instances.",
     "generate": "Write a set of random instances; by default the paper's test set.",

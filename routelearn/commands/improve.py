@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+from routelearn.commands import rounds
 from routelearn.commands.solve import OUT, PLOT, SEED, check_has_depot, check_target, deliver, show_event, show_line
+
+if TYPE_CHECKING:
+    from routelearn.rounds.answers import RoundSolution
+    from routelearn.rounds.model import Round
+
+ROUND = "Rounding of a library file's distances and times. [default: as solved]"
 
 
 def improve(
@@ -17,17 +25,18 @@ def improve(
     matrix: Path | None = typer.Option(
         None, help="Matrix of distances or times. [default: the one named in the .json]"
     ),
+    vehicles: str | None = typer.Option(None, help=f"{rounds.VEHICLES} [default: the solution's]"),
     problem: str | None = typer.Option(None, help="Problem id. [default: the solution's, or inferred]"),
     limits: dict[str, Any] = " [default: the solution's]",  # type: ignore[assignment]  # an option for each attribute
+    speed: str | None = typer.Option(None, help=f"{rounds.SPEED} [default: the solution's]"),
+    allow_unassigned: bool = typer.Option(False, "--allow-unassigned", help=rounds.ALLOW),
     seconds: float = typer.Option(1.0, help="Time for the search."),
+    iterations: int | None = typer.Option(None, min=0, help=rounds.ITERATIONS),
     out: str | None = typer.Option(None, help=OUT),
     plot: str | None = typer.Option(None, help=PLOT),
     watch: bool = typer.Option(False, "--watch", help="Show every better cost while the search runs."),
-    rounded: bool | None = typer.Option(
-        None,
-        "--rounded/--no-rounded",
-        help="Round the lengths of a .tsp or .vrp file as its library does. [default: as solved]",
-    ),
+    round_: rounds.Rounding | None = typer.Option(None, "--round", help=ROUND),
+    rounded: bool | None = typer.Option(None, "--rounded/--no-rounded", help="As --round nearest, or --round none."),
     threads: int | None = typer.Option(
         None, min=1, help="Parallel searches. [default: number of processors, at most 4]"
     ),
@@ -40,14 +49,24 @@ def improve(
     from routelearn.solving.resume import read_routes, remeasured, to_tour
 
     routes, said = read_routes(solution)
-    source, lengths = sources(solution, said, stops, None if matrix is None else str(matrix))
-    named = problem if problem is not None else said.get("problem")
-    if named is not None and not isinstance(named, str):
-        raise InputError(f"{solution}: 'problem' must be the id of a problem")
-    rounds = said.get("rounded") is not False if rounded is None else rounded
-    found = read_stops(source, matrix=lengths, rounded=rounds, problem=named)
+    source, how = reading_of(
+        solution, said, stops, None if matrix is None else str(matrix), vehicles, problem, limits, speed,
+        rounds.rounding_of(round_, rounded), allow_unassigned,
+    )  # fmt: skip
+    renamed = any(option is not None for option in (stops, matrix, vehicles, round_, rounded, problem, speed))
+    if (found_round := None if source is None else how.round_of(source)) is not None:
+        check_target(out, plot, [found_round])
+        better_plan = improve_round(
+            found_round, solution, how.record, renamed or bool(limits), seconds=seconds, iterations=iterations,
+            seed=seed, threads=threads, watch=show_event if watch else None,
+        )  # fmt: skip
+        deliver(better_plan, out, plot, solution.stem)
+        return
+    named = how.problem
+    found = read_stops(source, matrix=how.matrix, rounded=how.rounded, problem=named)
     if len(found) != 1:
         raise InputError(f"{source}: {len(found)} sets of stops for one solution; give the file of its stops")
+    how.check_no_round(found[0], iterations=iterations)
     values = said_limits(said, named or found[0].problem) | limits
     converted = to_instance(found[0], named, **values)
     check_target(out, plot, found)
@@ -58,7 +77,7 @@ def improve(
         )
     tour = to_tour(routes, converted, str(solution), numbered=bool(said.get("numbered")))
     differs = remeasured(said, solution_of(converted, found[0], tour[0, 0]))
-    if differs is not None and all(option is None for option in (stops, matrix, rounded, problem)):
+    if differs is not None and not renamed:
         raise InputError(f"{solution}: {differs}; if they were changed, name them with --stops or --matrix")
     better = solve_stops(
         found[0], problem=named, **values, seconds=seconds, seed=seed, threads=threads, given=tour, policy=False,
@@ -67,6 +86,65 @@ def improve(
     if differs is not None:  # the user measures by other stops or lengths: that is a new start, and is said
         better = replace(better, notes=(*better.notes, f"{solution}: {differs}"))
     deliver(better, out, plot, solution.stem)
+
+
+def reading_of(
+    solution: Path,
+    said: dict[str, Any],
+    stops: str | None,
+    matrix: str | None,
+    vehicles: str | None,
+    problem: str | None,
+    limits: dict[str, Any],
+    speed: str | None,
+    rounding: str | None,
+    allow_unassigned: bool,
+) -> tuple[str | None, rounds.Reading]:
+    """(file of the stops, how to read it): by the options, else as the solution says that it was read."""
+    from routelearn.errors import InputError
+
+    source, lengths = sources(solution, said, stops, matrix)
+    named = problem if problem is not None else said.get("problem")
+    if named is not None and not isinstance(named, str):
+        raise InputError(f"{solution}: 'problem' must be the id of a problem")
+    options = dict(told) if isinstance(told := said.get("options"), dict) else {}
+    before = options.pop("round", None if said.get("rounded") is not False else str(rounds.Rounding.none))
+    fleet = vehicles if vehicles is not None else said.get("vehicles")
+    return source, rounds.Reading(
+        lengths,
+        None if fleet is None else str(fleet),
+        named,
+        rounding if rounding is not None else before,
+        {name: value for name, value in options.items() if name not in ("speed", "allow_unassigned")} | limits,
+        speed if speed is not None else options.get("speed"),
+        allow_unassigned or bool(options.get("allow_unassigned")),
+    )
+
+
+def improve_round(
+    round_: Round, path: Path, read_with: Mapping[str, Any], renamed: bool, **search: Any
+) -> RoundSolution:
+    """A better plan than the one in the file; what it marks as kept stays at the beginning."""
+    from routelearn.errors import InputError
+    from routelearn.rounds.given import given_plan, keeping, read_plan
+    from routelearn.rounds.solving import check_round, solve_round
+    from routelearn.solving.resume import remeasured
+
+    routes, said = read_plan(path)
+    drives, marked = given_plan(round_, routes, str(path), numbered=bool(said.get("numbered")))
+    round_, drives = keeping(round_, drives, marked)
+    given = check_round(round_, drives)
+    notes = []
+    differs = None if said.get("numbered") else remeasured(said, given)
+    if differs is not None:
+        if not renamed:
+            raise InputError(f"{path}: {differs}; if they were changed, name them with --stops or --matrix")
+        notes.append(f"{path}: {differs}")
+    broken = given.plan.violations
+    if broken:
+        notes.append(f"{path}: the plan breaks {len(broken)} rules ({broken[0].words}), so the search begins anew")
+    better = solve_round(round_, start=None if broken else drives, read_with=read_with, **search)
+    return replace(better, notes=(*better.notes, *notes))
 
 
 def said_limits(said: dict[str, Any], problem: str | None) -> dict[str, Any]:

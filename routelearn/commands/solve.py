@@ -12,29 +12,39 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
+from routelearn.commands import rounds
 from routelearn.commands.backend import BACKEND, Backend
 
 if TYPE_CHECKING:
     from routelearn.data.stops import Stops
     from routelearn.problems import Problem
+    from routelearn.rounds.answers import RoundSolution
+    from routelearn.rounds.model import Round
     from routelearn.solving import Event
     from routelearn.solving.solution import Solution
 
 STOPS = "CSV, JSON, GeoJSON, .tsp, .vrp or .npz files; - reads standard input; a folder or 'glob*' solves many files."
-OUT = "Write .json, .geojson, .csv or .sol; - prints JSON; a folder (existing, or ending in /) gets one .json per file."
+OUT = "Write .json, .geojson, .csv or .sol, of rounds also VROOM's .vroom.json; - prints JSON; a folder (existing, or "
+OUT += "ending in /) gets one .json per file."
 PLOT = "Draw .png, .svg, .pdf or an interactive .html; a folder gets one .html per file."
 SEED = "Seed of the search. The search ends by the clock, so equal seeds may still give different results."
+KEEP = "Rounds: a plan of which the beginning is driven or fixed: the visits it marks as kept, else all of its visits."
+VROOM = "vroom.json"
 LONGEST_LIST = 12  # stops of a route that the table names, and files that were left
 
 
 def solve(
     stops: list[str] | None = typer.Argument(None, help=STOPS),
-    matrix: Path | None = typer.Option(
-        None, help="Matrix of distances or times (row = from, column = to), used instead of straight lines."
-    ),
+    matrix: Path | None = typer.Option(None, help=rounds.MATRIX),
+    vehicles: str | None = typer.Option(None, help=rounds.VEHICLES),
     problem: str | None = typer.Option(None, help="Problem id. [default: inferred from the fields]"),
     limits: dict[str, Any] = "",  # type: ignore[assignment]  # an option for each attribute (commands/attributes.py)
+    speed: str | None = typer.Option(None, help=rounds.SPEED),
+    allow_unassigned: bool = typer.Option(False, "--allow-unassigned", help=rounds.ALLOW),
+    keep: Path | None = typer.Option(None, help=KEEP),
+    until: str | None = typer.Option(None, help="With --keep: keep only visits that begin by this time."),
     seconds: float = typer.Option(1.0, help="Search time for each file; 0 builds one solution and does not search."),
+    iterations: int | None = typer.Option(None, min=0, help=rounds.ITERATIONS),
     out: str | None = typer.Option(None, help=OUT),
     plot: str | None = typer.Option(None, help=PLOT),
     watch: bool = typer.Option(False, "--watch", help="Show every better cost while the search runs."),
@@ -42,7 +52,8 @@ def solve(
     model: str | None = typer.Option(
         None, help="Model file, or the name of a shipped model. [default: the best for problem and size]"
     ),
-    rounded: bool = typer.Option(True, help="Round the lengths of a .tsp or .vrp file as its library does."),
+    round_: rounds.Rounding | None = typer.Option(None, "--round", help=rounds.ROUND),
+    rounded: bool | None = typer.Option(None, "--rounded/--no-rounded", help="As --round nearest, or --round none."),
     threads: int | None = typer.Option(
         None, min=1, help="Parallel searches. [default: number of processors, at most 4]"
     ),
@@ -51,23 +62,47 @@ def solve(
 ) -> None:
     """Find a good route for your own stops within a time limit: `routelearn solve stops.csv --seconds 1`."""
     from routelearn.data import to_instance
+    from routelearn.data.stops import Stops
+    from routelearn.errors import InputError
     from routelearn.policies.kernels import select
     from routelearn.solving import solve_stops
 
-    found = read_all(stops or [], matrix, rounded, problem)
+    how = rounds.Reading(
+        None if matrix is None else str(matrix), vehicles, problem, rounds.rounding_of(round_, rounded), limits, speed,
+        allow_unassigned,
+    )  # fmt: skip
+    found = rounds.read_all(stops or [], how)
+    if until is not None and keep is None:
+        raise InputError("--until says what --keep keeps; give --keep PLAN.json, too")
+    if keep is not None and len(found) > 1:
+        raise InputError(f"--keep {keep}: {len(found)} sets of stops for one plan; give the file of its stops")
     check_target(out, plot, found)
+    plain = [one for one in found if isinstance(one, Stops)]
+    for those in plain:
+        how.check_no_round(those, iterations=iterations, keep=keep)
     if len(found) > 1 or is_file(out, ".sol"):  # what is wrong with one is told before the first is solved
-        problems = [to_instance(one, problem, **limits).problem for one in found]
+        problems = [to_instance(those, problem, **limits).problem for those in plain]
         check_has_depot(out, problems)
+
+    def solved(one: Stops | Round) -> Solution | RoundSolution:
+        if isinstance(one, Stops):
+            with select.backend(backend):
+                return solve_stops(
+                    one, problem=problem, seconds=seconds, seed=seed, policy=policy, model=model, threads=threads,
+                    watch=show_event if watch else None, tell=show_line, **limits,
+                )  # fmt: skip
+        from routelearn.rounds.solving import solve_round
+
+        return solve_round(
+            one if keep is None else rounds.kept_of(one, keep, until), seconds=seconds, iterations=iterations,
+            seed=seed, threads=threads, watch=show_event if watch else None, read_with=how.record,
+        )  # fmt: skip
+
     names = answer_names([one.source for one in found])
     done = 0
     try:
         for one, name in zip(found, names, strict=True):
-            with select.backend(backend):
-                solution = solve_stops(
-                    one, problem=problem, seconds=seconds, seed=seed, policy=policy, model=model, threads=threads,
-                    watch=show_event if watch else None, tell=show_line, **limits,
-                )  # fmt: skip
+            solution = solved(one)
             heard = deliver(solution, out, plot, name, brief=len(found) > 1)
             done += 1
             if not heard:
@@ -80,30 +115,21 @@ def solve(
         raise typer.Abort(f"interrupted; not solved: {listed([one.source for one in found[done:]])}") from None
 
 
-def read_all(paths: Sequence[str], matrix: Path | None, rounded: bool, problem: str | None) -> list[Stops]:
-    """The stops of all files given; a shell replaces `*.csv` by the matching files."""
-    from routelearn.data import read_stops
-    from routelearn.errors import InputError
-
-    if len(paths) < 2:
-        return read_stops(paths[0] if paths else None, matrix=matrix, rounded=rounded, problem=problem)
-    if matrix is not None:
-        raise InputError(f"{len(paths)} files of stops, but one matrix; give one file of stops")
-    return [one for path in paths for one in read_stops(path, rounded=rounded, problem=problem)]
-
-
 def listed(names: Sequence[object]) -> str:
     """The first names of a list that may be long."""
     return ", ".join(map(str, names[:LONGEST_LIST])) + (" ..." if len(names) > LONGEST_LIST else "")
 
 
-def check_target(out: str | None, plot: str | None, found: Sequence[Stops]) -> None:
+def check_target(out: str | None, plot: str | None, found: Sequence[Stops | Round]) -> None:
     """Refuse targets that cannot be written before the search, not after it."""
     from routelearn.data.solutions import WRITERS
+    from routelearn.data.stops import Stops
     from routelearn.errors import InputError
     from routelearn.solving.solution import PICTURES
 
     count = len(found)
+    if out is not None and out.lower().endswith(f".{VROOM}") and any(isinstance(one, Stops) for one in found):
+        raise InputError(f"--out {out}: VROOM's answers are for rounds, which {found[0].source} is not; choose .json")
     for name, path, choices in (
         ("--out", None if out == "-" else out, tuple(f".{kind}" for kind in WRITERS)),
         ("--plot", plot, PICTURES),
@@ -188,7 +214,9 @@ def answer_names(sources: Sequence[str]) -> list[str]:
     return names
 
 
-def deliver(solution: Solution, out: str | None, plot: str | None, name: str, *, brief: bool = False) -> bool:
+def deliver(
+    solution: Solution | RoundSolution, out: str | None, plot: str | None, name: str, *, brief: bool = False
+) -> bool:
     """Write what was asked for, then show the solution; `name`: of the answer in a folder.
 
     What fails takes nothing else with it. False if there are no files, and whoever read what is printed has gone.
@@ -204,7 +232,7 @@ def deliver(solution: Solution, out: str | None, plot: str | None, name: str, *,
                 solution.plot(inside(plot, f"{name}.html"))
         finally:
             stream = sys.stderr if out == "-" else sys.stdout
-            shown = printed(stream, lambda: report(solution, brief=brief, to_stderr=out == "-"))
+            shown = printed(stream, lambda: show(solution, brief=brief, to_stderr=out == "-"))
     return plot is not None or (shown if out is None else out != "-" or heard)
 
 
@@ -233,6 +261,16 @@ def show_event(event: Event) -> None:
 
 def show_line(line: str) -> None:
     printed(sys.stderr, lambda: typer.echo(line, err=True))
+
+
+def show(solution: Solution | RoundSolution, *, brief: bool, to_stderr: bool) -> None:
+    """On the screen, as what it is."""
+    from routelearn.solving.solution import Solution
+
+    if isinstance(solution, Solution):
+        report(solution, brief=brief, to_stderr=to_stderr)
+    else:
+        rounds.report_round(solution, brief=brief, to_stderr=to_stderr)
 
 
 def report(solution: Solution, *, brief: bool = False, to_stderr: bool = False) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
+from weakref import WeakKeyDictionary
 
 from routelearn.errors import InputError
 
@@ -36,7 +37,7 @@ def read_bytes(path: str | Path, limit: int = TEXT_LIMIT) -> bytes:
     name = display(path)
     try:
         if str(path) == STDIN:
-            return _bounded(sys.stdin.buffer, name, limit)
+            return _heard(limit)
         file = Path(path)
         if file.is_dir():
             raise InputError(f"{name}: is a folder; a file is needed")
@@ -51,6 +52,17 @@ def read_bytes(path: str | Path, limit: int = TEXT_LIMIT) -> bytes:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{name}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
+
+
+_said: WeakKeyDictionary[Any, bytes] = WeakKeyDictionary()  # by stream
+
+
+def _heard(limit: int) -> bytes:
+    """Standard input, which can be read once: who asks again gets the same."""
+    stream = sys.stdin.buffer
+    if stream not in _said:
+        _said[stream] = _bounded(stream, display(STDIN), limit)
+    return _said[stream]
 
 
 def _bounded(handle: BinaryIO, name: str, limit: int) -> bytes:

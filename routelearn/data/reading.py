@@ -60,7 +60,7 @@ def read_stops(
     if matrix is not None and str(matrix) == STDIN == str(path):
         raise InputError("standard input cannot be both the stops and the matrix; give one of them as a file")
     found = _one_of(str(path), limit)
-    files = [] if found else _files(path)
+    files = [] if found else files_of(path)
     if lengths is None:
         return found or [stops for file in files for stops in _read(file, rounded, limit, problem)]
     if len(files) == 1:
@@ -88,12 +88,12 @@ def _one_of(path: str, limit: int) -> list[Stops]:
     return [batch[row]]
 
 
-def _files(path: str | Path) -> list[str]:
+def files_of(path: str | Path) -> list[str]:
     """One file, or those of a folder (known suffixes only) or a glob (`**`: any depth), in order of name."""
     text = str(path)
     if not text.strip():
         raise InputError("no stops: the name of the file is empty; give a file, a folder, or - for standard input")
-    if text == STDIN or Path(text).is_file():
+    if text == STDIN or is_there(text):
         return [text]
     if Path(text).is_dir():
         inside = sorted(str(file) for file in Path(text).iterdir() if file.is_file() and file.suffix.lower() in FORMATS)

@@ -276,8 +276,12 @@ def write_solution(path: str | Path, solution: Solution, kind: str | None = None
     name = kind or ("json" if to_stdout else Path(path).suffix.lower().removeprefix("."))
     if name not in WRITERS:
         raise InputError(f"{path}: unknown format {name!r} of a solution; the choices are {', '.join(WRITERS)}")
-    text = WRITERS[name](solution)
-    if to_stdout:
+    write_text(path, WRITERS[name](solution))
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a file in UTF-8; `-` is standard output."""
+    if str(path) == STDIN:
         print_text(text)
         return
     try:

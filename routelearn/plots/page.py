@@ -16,13 +16,17 @@ if TYPE_CHECKING:
 
 def page(solution: Solution) -> str:
     """HTML that needs no network: data, style and script are all inside."""
-    template = resources.files("routelearn.plots").joinpath("page.html").read_text(encoding="utf-8")
+    return filled("page.html", caption(solution), page_data(solution))
+
+
+def filled(template: str, title: str, data: dict[str, Any]) -> str:
+    """The page of that name with its title and its data."""
+    text = resources.files("routelearn.plots").joinpath(template).read_text(encoding="utf-8")
     # "<" inside a script element could end it, and the two separators end a line of JavaScript.
-    data = json.dumps(page_data(solution), ensure_ascii=False, allow_nan=False)
+    inside = json.dumps(data, ensure_ascii=False, allow_nan=False)
     for character in "<>&\u2028\u2029":
-        data = data.replace(character, f"\\u{ord(character):04x}")
-    title = html.escape(caption(solution))
-    return template.replace("{{title}}", title).replace("{{data}}", data)
+        inside = inside.replace(character, f"\\u{ord(character):04x}")
+    return text.replace("{{title}}", html.escape(title)).replace("{{data}}", inside)
 
 
 def page_data(solution: Solution) -> dict[str, Any]:

@@ -22,6 +22,7 @@ TAKEN = frozenset(
         *(*RESERVED, "x", "y", "lat", "lon", "id", "ids", "name", "coords", "latlon", "matrix", "metric", "depot"),
         *("problem", "stops", "instances", "limits", "given", "source", "notes", "seconds", "seed", "policy", "decode"),
         *("solver", "model", "backend", "device", "threads", "rounded", "out", "plot", "watch", "tell"),
+        *("vehicles", "speed", "allow_unassigned", "keep", "until", "iterations", "round", "routes", "unassigned"),
         *("solution", "sample", "unclear", "help", "plugin", "copy", "dict", "json", "schema"),
     )
 )

@@ -24,6 +24,7 @@ Matrix = NDArray[np.float64]
 Objective = Literal["cost", "vehicles"]
 Backhauls = Literal["mixed", "last"]
 
+PROBLEM = "vrp"  # what files, commands and answers call the family
 FOREVER = math.inf
 ALWAYS: Window = (-FOREVER, FOREVER)
 ANY = "any"  # the profile of vehicles that name none
@@ -216,6 +217,8 @@ class Round:
     )
     rounding: str = "none"
     length_unit: Literal["", "m", "km"] = ""  # of distances, where the file or its places tell
+    separator: str = ","  # of the table that came in: the itinerary goes out alike
+    decimal: str = "."
     where: tuple[str, ...] = ()  # by stop: "line 7", for messages
     vehicles_where: tuple[str, ...] = ()  # by vehicle, with the file: "vans.csv, line 2"
     notes: tuple[str, ...] = ()

@@ -47,6 +47,7 @@ FAILURES: dict[int | str, dict[str, Any]] = {
 READ_ONLY: dict[int | str, dict[str, Any]] = {status: FAILURES[status] for status in (401, 422)}
 FIRST = next(iter(PROBLEMS))  # the problem of a random instance, if none is named
 ENDING = "the service is shutting down"
+TAKE_ROUNDS = ("/solve", "/solve/stream")
 HEARTBEAT = 10.0  # seconds after which a stream without news sends a comment, so that proxies keep it open
 
 
@@ -68,10 +69,19 @@ class Service:
 
     def nodes(self, fields: dict[str, Any], prefix: str = "") -> int:
         """Stops of an instance, within the limit."""
+        if s.kind_of(fields) == "round":
+            return self.round_nodes(fields)
         name = next((name for name in PLACES if fields.get(name) is not None), "coords")
         count = len(fields.get(name) or ())
         if count > self.limits.nodes:
             raise over(422, "nodes", self.limits.nodes, f"{count} stops", prefix + name)
+        return count
+
+    def round_nodes(self, fields: dict[str, Any]) -> int:
+        """Stops of a round, within the limit."""
+        counts = {name: len(fields[name]) for name in s.OF_ROUNDS if isinstance(fields.get(name), list)}
+        if (count := sum(counts.values())) > self.limits.nodes:
+            raise over(422, "nodes", self.limits.nodes, f"{count} stops", next(iter(counts)))
         return count
 
     def rollouts(self, fields: dict[str, Any]) -> int:
@@ -79,6 +89,11 @@ class Service:
         if fields["seconds"] > self.limits.seconds:
             what = f"{fields['seconds']:g} seconds"
             raise over(422, "seconds", self.limits.seconds, what, "seconds")
+        if s.kind_of(fields) == "round":
+            most, asked = self.limits.iterations, fields["iterations"] or 0
+            if asked > most:
+                raise over(422, "iterations", most, f"{asked} iterations", "iterations")
+            return 1
         if fields["solver"] is not None and fields["decode"] is not None:
             raise InputError("both solver and decode are given; a solver does not decode")
         if fields["decode"] is None:
@@ -250,9 +265,11 @@ def _add_errors(app: FastAPI, bodies: s.Bodies) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
-        asked = bodies.of(request.url.path)
+        asked, errors = bodies.of(request.url.path), list(error.errors())
         keys = [] if asked is None else list(asked.model_fields)
-        return failure(refusal_of(error.errors(), keys, list(bodies.instance.model_fields)))
+        if request.url.path in TAKE_ROUNDS:
+            errors = [one | {"loc": s.untagged(one["loc"])} for one in errors]
+        return failure(refusal_of(errors, keys, list(bodies.instance.model_fields)))
 
     @app.exception_handler(HTTPException)
     async def other(_: Request, error: HTTPException) -> JSONResponse:
@@ -267,14 +284,17 @@ def _add_errors(app: FastAPI, bodies: s.Bodies) -> None:
 def _add_solving(app: FastAPI, service: Service, bodies: s.Bodies) -> None:
     def post(path: str, **described: Any) -> Callable[[Callable[..., Awaitable[Response]]], Any]:
         def added(handler: Callable[..., Awaitable[Response]]) -> Any:
-            handler.__annotations__["body"] = bodies.of(path)
+            handler.__annotations__["body"] = bodies.solve_or_round if path in TAKE_ROUNDS else bodies.of(path)
             return app.post(path, **({"responses": FAILURES} | described))(handler)
 
         return added
 
-    @post("/solve", response_model=s.Answer)
+    @post("/solve", response_model=s.Answer | s.RoundAnswer)
     async def solve(request: Request, body: s.Strict) -> Response:
-        """One set of stops: a good route within `seconds`; for 0, the better construction of policy and heuristic."""
+        """One set of stops: a good route within `seconds`; for 0, the better construction of policy and heuristic.
+
+        A body with `stops` (or VROOM's `jobs`) is a round: vehicles, windows, shifts and the like.
+        """
         [answer] = await service.answered(request, service.submit(request, "solve", body.model_dump()))
         return _response(*answer)
 
@@ -315,6 +335,12 @@ def _add_solving(app: FastAPI, service: Service, bodies: s.Bodies) -> None:
     async def solve_stream(request: Request, body: s.Strict) -> Response:
         """Server-sent events: `better` for each better solution as it is found, then `done` with the last one."""
         return await service.stream(request, body.model_dump())
+
+    @post("/check", response_model=s.RoundAnswer)
+    async def check(request: Request, body: s.Strict) -> Response:
+        """A plan of a round: its times, its cost, and every rule that it breaks."""
+        [answer] = await service.answered(request, service.submit(request, "check", body.model_dump()))
+        return _response(*answer)
 
     @post("/think", response_model=s.Thoughts)
     async def think(request: Request, body: s.Strict) -> Response:

@@ -29,7 +29,7 @@ class Job:
     """A request on its way to a worker and back."""
 
     number: int
-    kind: str  # solve, stream, batch, stops, think
+    kind: str  # solve, stream, batch, stops, think, check
     fields: dict[str, Any]
     client: str
     answer: asyncio.Future[tuple[int, bytes]]  # status and body
@@ -87,8 +87,11 @@ class FairQueue:
 
 def lane_of(kind: str, fields: dict[str, Any], nodes: int, rollouts: int, with_model: Container[str | None]) -> str:
     """construct: decoded in batches; short: up to a second; long: all that takes longer."""
-    if kind in ("stops", "think"):
+    if kind in ("stops", "think", "check"):
         return "short"
+    if "iterations" in fields:  # a round
+        counted = fields["iterations"] is not None
+        return "short" if fields["seconds"] <= SHORT_SECONDS and nodes <= SHORT_NODES and not counted else "long"
     seconds, solver, nodes = fields["seconds"], fields["solver"], max(nodes, loads_of(fields))
     if seconds == 0 and solver is None and rollouts == 1 and nodes <= SMALL_NODES:
         return "construct" if fields["policy"] and likely_problem(fields) in with_model else "short"

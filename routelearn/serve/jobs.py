@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -30,6 +30,10 @@ from routelearn.solving.board import Board
 from routelearn.solving.heuristic import first_solution
 from routelearn.solving.models import find_model
 from routelearn.solving.strict import check_strictly
+
+if TYPE_CHECKING:
+    from routelearn.rounds.answers import RoundSolution
+    from routelearn.rounds.model import Round
 
 PLACES = ("coords", "latlon", "matrix")
 METRICS = tuple(name for name in FROM_COORDINATES if name != "GEO")  # of places in the plane
@@ -267,7 +271,9 @@ def _feasible(problem: Problem, x: Any, tours: Tensor) -> list[bool]:
 def solve(
     fields: dict[str, Any], limits: Limits, board: Board, send: Send | None, models: Models = SHIPPED
 ) -> dict[str, Any]:
-    """The best solution found in the request's seconds; `send` hears of every better one."""
+    """The best solution found in the request's seconds; `send` hears of every better one, but of rounds."""
+    if "iterations" in fields:
+        return _round(fields)
     if fields["seconds"] == 0 and fields["solver"] is None:
         [[(_, result)]] = construct([(0, fields)], limits, models)
         if isinstance(result, Exception):
@@ -291,6 +297,44 @@ def _search(query: Query, fields: dict[str, Any], board: Board, send: Send | Non
         board.watch = lambda event: send(finished(query, board, notes))
     search(query.converted, board, seconds=fields["seconds"], model=model, seed=fields["seed"], threads=1)
     return finished(query, board, notes)
+
+
+# Fields of a request that are not part of the round's document.
+NOT_DOCUMENT = ("seconds", "iterations", "seed", "drawing", "routes", "source")
+
+
+def round_of(fields: dict[str, Any]) -> Round:
+    """The round of a request; raises InputError as the command line would."""
+    from routelearn.rounds.files import round_from_document
+
+    document = {name: value for name, value in fields.items() if name not in NOT_DOCUMENT and value is not None}
+    return round_from_document(document, SOURCE)
+
+
+def _round(fields: dict[str, Any]) -> dict[str, Any]:
+    from routelearn.rounds.solving import solve_round
+
+    found = solve_round(
+        round_of(fields), seconds=fields["seconds"], iterations=fields["iterations"], seed=fields["seed"], threads=1
+    )
+    return _told(found, fields)
+
+
+def check(fields: dict[str, Any]) -> dict[str, Any]:
+    """A plan of a round, with every rule that it breaks."""
+    from routelearn.rounds.given import given_plan, keeping, routes_of
+    from routelearn.rounds.solving import check_round
+
+    round_ = round_of(fields)
+    drives, kept = given_plan(round_, routes_of(fields, SOURCE), SOURCE)
+    return _told(check_round(*keeping(round_, drives, kept)), fields)
+
+
+def _told(found: RoundSolution, fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields of schemas.RoundAnswer."""
+    from routelearn.plots.round_page import page_data
+
+    return found.document() | ({"drawing": page_data(found)} if fields.get("drawing") else {})
 
 
 def _classical(query: Query, fields: dict[str, Any], board: Board) -> dict[str, Any]:
@@ -380,9 +424,15 @@ def read_file(fields: dict[str, Any], limits: Limits) -> dict[str, Any]:
     from routelearn.data.guess import guess
     from routelearn.data.names import not_used
     from routelearn.data.reading import parse
+    from routelearn.rounds.document import document_of
 
     name = fields["name"] or "stops"
-    found = parse(_bytes(fields, name), name, problem=fields.get("problem"))
+    data = _bytes(fields, name)
+    if (round_ := _round_of_file(data, name, fields)) is not None:
+        if len(round_.stops) > limits.nodes:
+            raise over(422, "nodes", limits.nodes, f"{len(round_.stops)} stops", "text")
+        return {"round": document_of(round_), **({"notes": list(round_.notes)} if round_.notes else {})}
+    found = parse(data, name, problem=fields.get("problem"))
     if len(found) != 1:
         raise InputError(f"{name}: {len(found)} sets of stops; one is read here")
     stops = found[0]
@@ -409,6 +459,21 @@ def read_file(fields: dict[str, Any], limits: Limits) -> dict[str, Any]:
     if notes := [*stops.notes, *([not_used(stops.unused)] if stops.unused else [])]:
         result["notes"] = notes
     return result
+
+
+def _round_of_file(data: bytes, name: str, fields: dict[str, Any]) -> Round | None:
+    """The round in a file; None if it holds stops of another problem."""
+    from routelearn.rounds.files import parse_round
+
+    options = {one: fields.get(one) for one in ("vehicles", "capacity", "shift", "speed")}
+    fleet = fields.get("vehicles_file")
+    return parse_round(
+        data,
+        name,
+        vehicles=None if fleet is None else (_bytes(fleet, fleet["name"]), fleet["name"]),
+        options=options,
+        problem=fields.get("problem"),
+    )
 
 
 def _bytes(fields: dict[str, Any], name: str) -> bytes:

@@ -19,6 +19,7 @@ class Limits:
     think_numbers: int = 100_000  # its steps times its stops: each step shows a probability for each stop
     queue: int = 512  # requests that wait for a worker, per lane
     in_flight: int = 1024  # requests being answered at once
+    iterations: int = 1_000_000  # steps of one search of a round that ends by count
 
 
 class Refused(Exception):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, create_model, model_validator
 
 from routelearn.data.names import table
 from routelearn.problems import Attribute
+from routelearn.rounds.model import Round, Stop, Vehicle, attributes_of
 
 Pair = Annotated[list[float], Field(min_length=2, max_length=2)]
 Column = list[float]
@@ -80,6 +81,7 @@ class ProblemOption(Strict):
 
 class FileOptions(ProblemOption):
     unclear: str | None = Field(None, description="why the problem does not follow from the fields of the file")
+    round: dict[str, Any] | None = Field(None, description="of a round, instead of all else: the body of a request")
 
 
 class BatchOptions(Options):
@@ -89,6 +91,13 @@ class BatchOptions(Options):
     )
 
 
+class VehiclesFile(Strict):
+    """A table of vehicles, as its bytes."""
+
+    name: str = Field("vehicles", max_length=200)
+    base64: str
+
+
 class FileRequest(Strict):
     """A file of stops: CSV, JSON, GeoJSON, TSPLIB or CVRPLIB, as text or, in any encoding, as its bytes."""
 
@@ -96,11 +105,76 @@ class FileRequest(Strict):
     base64: str | None = Field(None, description="or the bytes of the file in base64")
     problem: str | None = Field(None, max_length=40, description="problem id, which decides what columns mean")
     name: str = Field("stops", max_length=200, description="the file's name; its suffix tells the format")
+    vehicles: str | None = Field(None, max_length=20, description="how many vehicles there are, for a round")
+    vehicles_file: VehiclesFile | None = Field(None, description="or a file of them")
+    capacity: str | None = Field(None, max_length=2000, description="of the vehicles, where no file gives it")
+    shift: str | None = Field(None, max_length=100, description="of the vehicles, such as 8:00-16:00")
+    speed: str | None = Field(None, max_length=40, description="units of length an hour between places")
     model_config = ConfigDict(json_schema_extra={"examples": [{"name": "stops.csv", "text": "x,y\n1,2\n3,4\n5,1\n"}]})
+
+
+OF_ROUNDS = ("stops", "jobs", "shipments")  # a body with one of these is a round
+
+
+def kind_of(body: Any) -> str:
+    """Whether a body is a round, or one set of stops in columns."""
+    return "round" if isinstance(body, dict) and any(name in body for name in OF_ROUNDS) else "columns"
+
+
+def untagged(path: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Where an error is, without the kind of body that it is in."""
+    return (path[0], *path[2:]) if path[1:2] in (("round",), ("columns",)) else path
+
+
+def _named(kind: type) -> str:
+    return ", ".join(one.name for one in attributes_of(kind))
+
+
+ROUND: dict[str, Any] = {
+    "depot": {"id": "yard", "lat": 52.09, "lon": 5.12},
+    "stops": [
+        {"id": "A", "lat": 52.08, "lon": 5.09, "delivery": 2, "windows": [["08:00", "10:00"]], "service": 300},
+        {"id": "B", "lat": 52.12, "lon": 5.16, "delivery": 3, "windows": [["09:00", "12:00"]], "service": 300},
+    ],
+    "vehicles": [{"id": "van", "capacity": 10, "shift": ["08:00", "16:00"]}],
+    "speed": 30,
+}
+
+
+class RoundRequest(BaseModel):
+    """A round (docs/rounds.md), or VROOM's document. It is read as a file is, and refused in the same words."""
+
+    model_config = ConfigDict(extra="allow", json_schema_extra={"examples": [{**ROUND, "seconds": 0.5}]})
+    stops: Any = Field(None, description=f"a list of objects: id, lat and lon or x and y, {_named(Stop)}")
+    vehicles: Any = Field(None, description=f"a number, or objects: id, start, end, breaks, {_named(Vehicle)}")
+    depot: Any = Field(None, description="a place, or the id of a stop")
+    depots: Any = Field(None, description="several places")
+    shipments: Any = Field(None, description="pairs of ids: where each is picked up, and where it is brought")
+    matrix: Any = Field(None, description="times or distances between depots and stops, in their order")
+    durations: Any = Field(None, description="seconds of driving, as `matrix`")
+    distances: Any = Field(None, description="distances, as `matrix`")
+    profiles: Any = Field(None, description="durations and distances by the vehicles' profile")
+    speed: Any = Field(None, description="units of length an hour, where places and no durations are given")
+    allow_unassigned: Any = Field(None, description="leave out stops that cannot be served, with a reason")
+    objective: Any = Field(None, description=next(o.help for o in attributes_of(Round) if o.name == "objective"))
+    seconds: float = Field(1.0, ge=0, strict=True, description="search time")
+    iterations: int | None = Field(None, ge=0, strict=True, description="steps of the search, instead of seconds")
+    seed: int = Field(0, ge=0, le=2**31 - 1, strict=True)
+    drawing: bool = Field(False, strict=True, description="add what the page draws to the answer")
+
+
+class CheckRequest(RoundRequest):
+    """A round and a plan of it."""
+
+    model_config = ConfigDict(
+        extra="allow", json_schema_extra={"examples": [{**ROUND, "routes": [{"vehicle": "van", "stops": ["A", "B"]}]}]}
+    )
+    routes: list[Any] = Field(description="as answers have them: `vehicle`, and `stops` or `visits` in their order")
 
 
 # The paths that take a body, and which of the Bodies that is.
 PATHS = {"/solve": "solve", "/solve/batch": "batch", "/solve/stream": "solve", "/think": "think", "/stops": "stops"}
+PATHS |= {"/check": "check"}
 
 
 class Bodies(NamedTuple):
@@ -113,8 +187,15 @@ class Bodies(NamedTuple):
     stops: type[Strict]
     problem: type[Strict]  # an instance that may say which problem it is
     file: type[Strict]  # the answer to /stops
+    check: type[BaseModel] = CheckRequest
 
-    def of(self, path: str) -> type[Strict] | None:
+    @property
+    def solve_or_round(self) -> Any:
+        """What `/solve` takes: one set of stops in columns, or a round."""
+        columns, rounds = Annotated[self.solve, Tag("columns")], Annotated[RoundRequest, Tag("round")]
+        return Annotated[columns | rounds, Discriminator(kind_of)]
+
+    def of(self, path: str) -> type[BaseModel] | None:
         return getattr(self, PATHS[path]) if path in PATHS else None
 
 
@@ -189,6 +270,73 @@ class Answer(BaseModel):
 
 class Answers(BaseModel):
     answers: list[Answer]
+
+
+class Visit(BaseModel):
+    id: str
+    kind: Literal["start", "stop", "break", "reload", "end"]
+    arrival: str | float | None
+    start: str | float | None
+    departure: str | float | None
+    wait: float
+    load: float | list[float] | None = None
+    distance: float
+    driving: float
+    distance_so_far: float
+    driving_so_far: float
+    kept: bool = False
+    columns: dict[str, str] = {}
+
+
+class RoundRoute(BaseModel):
+    vehicle: str
+    stops: list[str]
+    length: float
+    duration: float
+    driving: float
+    load: float | list[float] | None = None
+    cost: float
+    visits: list[Visit]
+
+
+class Unassigned(BaseModel):
+    id: str
+    reason: str
+
+
+class Broken(BaseModel):
+    """A rule that a plan breaks."""
+
+    rule: str
+    route: int | None = Field(description="counted from 1; null: of the whole plan")
+    visit: int | None = Field(description="in the route's visits, counted from 0")
+    id: str | None
+    words: str
+    by: float | None
+
+
+class RoundAnswer(BaseModel):
+    """A plan of a round, as `routelearn solve` writes it (docs/rounds.md)."""
+
+    format: str
+    format_version: int
+    problem: str
+    source: str
+    rounding: str
+    cost: float
+    length: float
+    duration: float
+    unit: str | None
+    depot: str | None
+    routes: list[RoundRoute]
+    unvisited: list[str]
+    unassigned: list[Unassigned]
+    violations: list[Broken] = []
+    values: dict[str, dict[str, Any]] = {}
+    seconds: float
+    history: list[tuple[float, float, str]]
+    notes: list[str]
+    drawing: dict[str, Any] | None = None
 
 
 class Step(BaseModel):

@@ -105,6 +105,7 @@ class ServiceWorker:
             ),
             "batch": lambda: jobs.solve_batch(fields, self.limits, board.stop, self.models),
             "stops": lambda: jobs.read_file(fields, self.limits),
+            "check": lambda: jobs.check(fields),
             "think": lambda: think(fields, self.limits, board.stop, self.models),
         }
         result: Any
@@ -164,6 +165,19 @@ def warm_others() -> None:
     from routelearn.serve.catalogue import served
 
     warm_search(list(served())[FIRST:])
+    try:
+        warm_rounds()
+    except Exception as error:  # the request that needs it will tell
+        log.error("the search for rounds could not be prepared", exc_info=error)
+
+
+def warm_rounds() -> None:
+    """Compiled code of a round with windows and shifts."""
+    from routelearn.rounds.files import round_from_document
+    from routelearn.rounds.solving import solve_round
+    from routelearn.serve.schemas import ROUND
+
+    solve_round(round_from_document(ROUND, "a round to warm up with"), iterations=10)
 
 
 def warm_search(names: list[str]) -> None:

@@ -6,7 +6,7 @@ import json
 import re
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -16,7 +16,6 @@ from routelearn.data.csv_file import DELIMITERS, rows_of
 from routelearn.data.files import read_text
 from routelearn.data.names import spelled
 from routelearn.data.numbers import shown
-from routelearn.data.solutions import Solution
 from routelearn.errors import Infeasible, InputError
 from routelearn.solving.strict import check_strictly
 
@@ -39,7 +38,7 @@ def read_routes(path: str | Path) -> tuple[Names, dict[str, Any]]:
     if suffix == ".sol":
         return _sol(text, str(path))
     if suffix == ".csv":
-        return _csv(text, str(path)), {}
+        return _csv(text, str(path))
     if suffix == ".json":
         return _json(text, str(path))
     raise InputError(f"{path}: a solution ends in .json, .csv or .sol")
@@ -55,18 +54,26 @@ def _json(text: str, source: str) -> tuple[Names, dict[str, Any]]:
         raise InputError(f"{source}: no list of routes; a solution has 'routes'")
     names = []
     for i, route in enumerate(routes, 1):
-        stops = route.get("stops") if isinstance(route, dict) else route
+        stops = _stops(route) if isinstance(route, dict) else route
         if not isinstance(stops, list) or not all(isinstance(stop, str | int) for stop in stops):
             raise InputError(f"{source}: route {i} is not a list of ids")
         names.append([str(stop) for stop in stops])
     return names, document
 
 
+def _stops(route: dict[str, Any]) -> Any:
+    """The ids of a route, ours or one of VROOM's."""
+    if "stops" in route or not isinstance(route.get("steps"), list):
+        return route.get("stops")
+    steps = [step for step in route["steps"] if isinstance(step, dict) and "job" in step]
+    return [step.get("description", step["job"]) for step in steps]
+
+
 def _column(name: str) -> str:
     return spelled(name) or name.strip().lower()
 
 
-def _csv(text: str, source: str) -> Names:
+def _csv(text: str, source: str) -> tuple[Names, dict[str, Any]]:
     first = next(line for line in text.splitlines() if line.strip())
     delimiter = max(DELIMITERS, key=lambda d: sum(_column(cell.strip('"')) in COLUMNS for cell in first.split(d)))
     rows = rows_of(text, delimiter, source)  # a spreadsheet may have saved it, with ; and names in capitals
@@ -74,13 +81,18 @@ def _csv(text: str, source: str) -> Names:
     if not COLUMNS.issubset(names):
         raise InputError(f"{source}: a solution as CSV has the columns route, position and id")
     routes: dict[str, dict[int, str]] = {}
+    vehicles: dict[str, str] = {}
     for line, cells in rows:
         row = {name: cell.strip() for name, cell in zip(names, cells, strict=False)}
         route, position, stop = (row.get(name, "") for name in ("route", "position", "id"))
         where = f"{source}, line {line}"
+        if (stop and not route and row.get("reason")) or row.get("kind") in ("start", "end", "break"):
+            continue  # left out, or of an itinerary
         if not route or not stop:
             raise InputError(f"{where}: no route or no id")
         visits = routes.setdefault(route, {})
+        if vehicle := row.get("vehicle"):
+            vehicles.setdefault(route, vehicle)
         if not _WHOLE.fullmatch(position):
             raise InputError(f"{where}: position is {shown(position)}; a whole number is needed")
         if int(position) in visits:
@@ -89,7 +101,9 @@ def _csv(text: str, source: str) -> Names:
     # By number, not by line: a spreadsheet may have sorted the file. (Routes, too: in a split delivery the earlier
     # route brings what fits, the later one the rest.)
     order = sorted(routes, key=int) if all(map(_WHOLE.fullmatch, routes)) else list(routes)
-    return [[routes[route][position] for position in sorted(routes[route])] for route in order]
+    found = [[routes[route][position] for position in sorted(routes[route])] for route in order]
+    said = [{"stops": stops, "vehicle": vehicles.get(route)} for route, stops in zip(order, found, strict=True)]
+    return found, {"routes": said} if vehicles else {}
 
 
 def _sol(text: str, source: str) -> tuple[Names, dict[str, Any]]:
@@ -140,7 +154,17 @@ def in_their_terms(reason: str, converted: Converted, nodes: list[int], numbered
     return _NODE.sub(stop, reason)
 
 
-def remeasured(said: dict[str, Any], measured: Solution) -> str | None:
+class Measured(Protocol):
+    """Any answer."""
+
+    @property
+    def cost(self) -> float: ...
+
+    @property
+    def length(self) -> float: ...
+
+
+def remeasured(said: dict[str, Any], measured: Measured) -> str | None:
     """How cost or length differ from what the file says, in words; None if both agree."""
     for name in ("cost", "length"):
         told, now = said.get(name), getattr(measured, name)

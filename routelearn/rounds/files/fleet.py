@@ -60,6 +60,8 @@ class Fleet:
                 raise InputError(f"{where[k]}: no {by_id}, though other vehicles have one")
             by_number = table.names_of("number").get("")
             raw_number = row.get(by_number) if by_number is not None else 1
+            if table.document and by_number is None:  # null in every row: as many as it takes
+                raw_number = row.get("number", 1)
             number = None if blank(raw_number) else self.cells.whole(table, raw_number, where[k], by_number or "number")
             if number is not None and not 0 < number <= MOST_VEHICLES:
                 raise InputError(f"{where[k]}: {number} vehicles; between 1 and {MOST_VEHICLES:,} are allowed")

@@ -21,10 +21,9 @@ from routelearn.rounds.files.columns import BETWEEN_NAMES, BEYOND, column_of, de
 from routelearn.rounds.files.fleet import MOST_VEHICLES
 from routelearn.rounds.files.lengths import Given, measured, parse_lengths
 from routelearn.rounds.files.table import VEHICLE_OPTIONS, Table, beyond, check_options, options_beyond, settings_of
-from routelearn.rounds.model import ANY, Round, Stop, Vehicle
+from routelearn.rounds.model import ANY, PROBLEM, Round, Stop, Vehicle
 from routelearn.rounds.validate import checked
 
-PROBLEM = "vrp"
 _NUMBER = re.compile(r"\s*\d+\s*", re.ASCII)
 
 

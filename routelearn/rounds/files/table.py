@@ -32,6 +32,7 @@ class Table:
     rows: Sequence[Row]
     comma: bool = False  # decimal commas may be there
     document: bool = False  # JSON: null says that there is none
+    separator: str = ","  # of a CSV
     claims: dict[str, Column] = field(default_factory=dict)
     columns: dict[str, list[Any]] = field(default_factory=dict)  # the values that are not blank
 
@@ -45,6 +46,14 @@ class Table:
                 if not blank(value):
                     values.append(value)
         self.claims = understood(self.columns, kind, self.source)
+
+    @property
+    def decimal(self) -> str:
+        """The sign of its fractions; where there are none, the comma if commas do not separate."""
+        cells = [str(value) for name in self.claims for value in self.columns[name]]
+        if not self.comma or any(re.fullmatch(r"\s*-?\d+\.\d+\s*", cell) for cell in cells):
+            return "."
+        return "," if self.separator == ";" or any(re.fullmatch(r"\s*-?\d+,\d+\s*", cell) for cell in cells) else "."
 
     @property
     def unclaimed(self) -> list[str]:

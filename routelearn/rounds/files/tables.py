@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from routelearn.data.csv_file import DELIMITERS, check_not_xml, declared_delimiter, rows_of
@@ -25,7 +26,8 @@ def csv_table(text: str, source: str, kind: type) -> Table:
     said = declared_delimiter(first)
     delimiter = said or _delimiter(first, kind)
     lines = list(rows_of(text, delimiter, source))[0 if said is None else 1 :]
-    return _table([(f"line {at}", cells) for at, cells in lines], source, kind, delimiter != ",")
+    found = _table([(f"line {at}", cells) for at, cells in lines], source, kind, delimiter != ",")
+    return replace(found, separator=delimiter)
 
 
 def _delimiter(first: str, kind: type) -> str:

@@ -17,7 +17,20 @@ from routelearn.data.records import check_degrees
 from routelearn.errors import InputError
 from routelearn.rounds.files.lengths import Given, Unit, check_count, measured, rounding_of, speed_of, table_of
 from routelearn.rounds.files.table import text_of, timed
-from routelearn.rounds.model import ALWAYS, ANY, FOREVER, Amounts, Break, Legs, Matrix, Round, Stop, Vehicle, Window
+from routelearn.rounds.model import (
+    ALWAYS,
+    ANY,
+    FOREVER,
+    PROBLEM,
+    Amounts,
+    Break,
+    Legs,
+    Matrix,
+    Round,
+    Stop,
+    Vehicle,
+    Window,
+)
 
 KEYS = ("jobs", "shipments", "vehicles", "matrices", "matrix", "description", "options", "problem", "name")
 OF_TASK = ("id", "description", "location", "location_index", "setup", "service", "time_windows")
@@ -193,7 +206,7 @@ class _Reader:
             found = [self._in_km(vehicle) for vehicle in found]
         latlon = self._latlon()
         for key in ("options", "problem"):
-            if data.get(key) not in (None, {}, "vrp"):
+            if data.get(key) not in (None, {}, PROBLEM):
                 self.unused.append(key)
         return Round(
             source=source,

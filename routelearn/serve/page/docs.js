@@ -23,16 +23,17 @@ for (const [path, methods] of Object.entries(api.paths)) {
     make("legend", `${method.toUpperCase()} ${path}`, box);
     make("p", call.description || call.summary, box);
     const schema = resolve(call.requestBody?.content["application/json"].schema);
+    const bodies = schema ? (schema.oneOf || schema.anyOf || [schema]).map(resolve) : []; // some paths take several kinds
     const table = make("table", undefined, make("div", undefined, box));
     table.parentNode.className = "scroll";
-    const fields = schema ? Object.entries(schema.properties) : (call.parameters || []).map((p) => [p.name, p.schema]);
+    const fields = schema ? bodies.flatMap((body) => Object.entries(body.properties)) : (call.parameters || []).map((p) => [p.name, p.schema]);
     for (const [name, field] of fields) {
       const row = make("tr", undefined, table);
       for (const cell of [name, kind(field), field.description || ""]) make("td", cell, row).style.textAlign = "left";
     }
     make("p", `Answers: ${Object.entries(call.responses).map(([code, r]) => `${code} ${r.description}`).join("; ")}`, box).className = "hint";
     const input = make(schema ? "textarea" : "input", undefined, box);
-    input.value = schema ? JSON.stringify(schema.examples?.[0] || {}, null, 1) : path.slice(1);
+    input.value = schema ? JSON.stringify(bodies[0].examples?.[0] || {}, null, 1) : path.slice(1);
     if (schema) input.rows = 6;
     input.ariaLabel = `request for ${path}`;
     const button = make("button", "Try", box);

@@ -5,6 +5,7 @@ import { Board } from "./board.js";
 import { columns, Instance, limits, parsed, written } from "./instance.js";
 import { download, text } from "./keep.js";
 import { Player } from "./player.js";
+import { RoundView } from "./rounds.js";
 
 const $ = (id) => document.getElementById(id);
 const TYPES = { json: "application/json", geojson: "application/geo+json", csv: "text/csv", svg: "image/svg+xml" };
@@ -39,6 +40,9 @@ const player = new Player(
   },
 );
 
+// A round has a view of its own, in place of the boards.
+const view = new RoundView($, post, (how) => attempt("round", how));
+
 // ---------------------------------------------------------------------------------------------- showing
 
 function draw() {
@@ -53,7 +57,7 @@ function draw() {
 
 // What is being found, and what was found, for stops or limits that no longer hold.
 function forget() {
-  running?.abort();
+  if (!view.open) running?.abort();
   answers = { a: null, b: null };
   step = null;
   player.close();
@@ -217,6 +221,7 @@ function clock() {
 }
 
 async function solve() {
+  if (view.open) return solveRound();
   enough();
   running?.abort();
   running = new AbortController();
@@ -236,6 +241,32 @@ async function solve() {
   }
 }
 
+async function solveRound() {
+  running?.abort();
+  running = new AbortController();
+  const { signal } = running;
+  $("stop").disabled = false;
+  const rest = clock();
+  try {
+    await view.solve(Number($("seconds").value) || 0, signal);
+  } finally {
+    rest();
+    if (running?.signal === signal) $("stop").disabled = true;
+  }
+}
+
+// What the service needs to know of the vehicles, where the file does not say.
+async function fleet() {
+  const given = {};
+  for (const name of ["vehicles", "capacity", "shift", "speed"]) {
+    const text = $(`fleet-${name}`).value.trim();
+    if (text) given[name] = text;
+  }
+  const [file] = $("fleet-file").files;
+  if (file) given.vehicles_file = { name: file.name, base64: base64(new Uint8Array(await file.arrayBuffer())) };
+  return given;
+}
+
 async function think() {
   enough();
   running?.abort();
@@ -251,7 +282,13 @@ async function think() {
 
 // The service reads the file, as the command line does: `content` is its text, or its bytes in base64.
 const read = async (name, content) => {
-  const fields = await post("stops", { name, ...content });
+  const fields = await post("stops", { name, ...content, ...(await fleet()) });
+  if (fields.round) {
+    running?.abort();
+    view.show(name, fields.round, fields.notes || []);
+    return;
+  }
+  view.close();
   change(() => (instance = Instance.from(fields, problems, instance.problem)));
   methods();
   if (fields.unclear) throw new Failure({ error: fields.unclear, field: "coords" }, 0);

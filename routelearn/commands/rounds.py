@@ -1,0 +1,288 @@
+"""What the commands share that take rounds: how files are read, what is kept of a plan, and the table on the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from routelearn.data.stops import Stops
+    from routelearn.rounds.answers import RoundSolution
+    from routelearn.rounds.model import Round
+    from routelearn.rounds.plan import Route
+
+
+class Rounding(StrEnum):
+    nearest = "nearest"
+    dimacs = "dimacs"
+    exact = "exact"
+    none = "none"
+
+
+MATRIX = "Matrix of distances or times (row = from, column = to), used instead of straight lines."
+VEHICLES = "Rounds: a file of the vehicles, or how many there are."
+SPEED = "Rounds: how fast vehicles are between places, in units of length an hour."
+ROUND = "Rounding of a library file's distances and times: {choices}. [default: {usual}]"
+ROUND = ROUND.format(choices=", ".join(Rounding), usual="as its library does")
+ALLOW = "Rounds: leave out stops that cannot be served, with a reason, instead of failing."
+ITERATIONS = "Rounds: end after so many steps of the search instead of by the clock; repeats exactly on one thread."
+WIDEST = 30  # characters of a stop's id
+LONGEST_ITINERARY = 150  # stops of a plan beyond which the screen gets one line a vehicle
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How files are to be read: what stands beside the stops, and the options."""
+
+    matrix: str | None = None
+    vehicles: str | None = None
+    problem: str | None = None
+    rounding: str | None = None  # None: as the library does
+    options: Mapping[str, Any] = field(default_factory=dict)  # attributes of the whole, by name
+    speed: str | None = None
+    allow_unassigned: bool = False
+
+    @property
+    def rounded(self) -> bool:
+        """For files that are no rounds."""
+        return self.rounding != Rounding.none
+
+    @property
+    def round_options(self) -> dict[str, Any]:
+        """What `read_round` gets beside the files."""
+        more = {"speed": self.speed, "round": self.rounding, "allow_unassigned": self.allow_unassigned or None}
+        own = {name: value for name, value in self.options.items() if of_rounds(name)}
+        return own | {name: value for name, value in more.items() if value is not None}
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """What the answer says of it, so that the plan can be measured again."""
+        options = self.round_options
+        found = {"matrix": self.matrix, "vehicles": self.vehicles, "options": options or None}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def round_of(self, path: str) -> Round | None:
+        """The round in a file; None if it is none."""
+        if ".npz" in path.lower():  # sets of instances, and `set.npz[3]`
+            return None
+        from routelearn.errors import InputError
+        from routelearn.rounds.files import read_round
+
+        found = read_round(
+            path, matrix=self.matrix, vehicles=self.vehicles, options=self.round_options, problem=self.problem
+        )
+        if found is not None and (other := next((name for name in self.options if not of_rounds(name)), None)):
+            raise InputError(f"{found.source}: --{other.replace('_', '-')} is not for rounds; leave it out")
+        return found
+
+    def check_no_round(self, stops: Stops, **others: Any) -> None:
+        """Refuse options that mean nothing for stops that are no round."""
+        from routelearn.data.names import table
+        from routelearn.errors import InputError
+        from routelearn.rounds.model import PROBLEM
+
+        known = table(self.problem or stops.problem).limits
+        given = {name: value for name, value in self.round_options.items() if name not in (*known, "round", "capacity")}
+        given |= {"vehicles": self.vehicles, **others}
+        for name, value in given.items():
+            if value is not None:
+                option = "--" + name.replace("_", "-")
+                raise InputError(f"{stops.source}: {option} is for rounds; name the problem with --problem {PROBLEM}")
+        if self.rounding in (Rounding.dimacs, Rounding.exact):
+            raise InputError(f"{stops.source}: --round {self.rounding} is for rounds; choose nearest or none")
+
+
+def of_rounds(name: str) -> bool:
+    """Whether an option is one of rounds; one that a loaded problem declares is the problem's, but for the capacity."""
+    from routelearn.data.names import table
+
+    return name == "capacity" or name not in table().limits
+
+
+def rounding_of(chosen: Rounding | None, rounded: bool | None) -> str | None:
+    """The rounding that `--round`, `--rounded` or `--no-rounded` name."""
+    from routelearn.errors import InputError
+
+    named = None if rounded is None else Rounding.nearest if rounded else Rounding.none
+    if chosen is not None and named not in (None, chosen):
+        raise InputError(f"--round {chosen} and --{'' if rounded else 'no-'}rounded disagree; give one of them")
+    found = chosen or named
+    return None if found is None else str(found)
+
+
+def read_all(paths: Sequence[str], how: Reading) -> list[Stops | Round]:
+    """What all files hold, in order; a shell replaces `*.csv` by the matching files."""
+    from routelearn.data import read_stops
+    from routelearn.data.reading import files_of
+    from routelearn.errors import InputError
+
+    if not paths:
+        return [*read_stops(None, matrix=how.matrix, rounded=how.rounded, problem=how.problem)]
+    if how.matrix is not None and len(paths) > 1:
+        raise InputError(f"{len(paths)} files of stops, but one matrix; give one file of stops")
+    found: list[Stops | Round] = []
+    for path in paths:
+        files = files_of(path)
+        if how.matrix is not None and len(files) != 1:
+            return [*read_stops(path, matrix=how.matrix)]  # says what is wrong with that
+        for file in files:
+            round_ = how.round_of(file)
+            more = [round_] if round_ is not None else read_stops(
+                file, matrix=how.matrix, rounded=how.rounded, problem=how.problem
+            )  # fmt: skip
+            found += more
+    return found
+
+
+def kept_of(round_: Round, path: Path, until: str | None) -> Round:
+    """The round with what a plan has already done: all that the file has, what it marks, or what begins by a time."""
+    from routelearn.rounds.given import given_plan, keeping, read_plan
+    from routelearn.rounds.timing import plan_of
+
+    routes, said = read_plan(path)
+    drives, marked = given_plan(round_, routes, str(path), numbered=bool(said.get("numbered")))
+    if until is not None:
+        latest = moment_of(round_, until)
+        plan = plan_of(round_, drives)
+        counts = [sum(v.start <= latest for v in route.visits if v.stop is not None) for route in plan.routes]
+    else:
+        counts = [*marked] if any(marked) else [len(drive.order) for drive in drives]
+    return keeping(round_, drives, counts)[0]
+
+
+def moment_of(round_: Round, text: str) -> float:
+    """A time on the command line, as the round's own are."""
+    from routelearn.errors import InputError
+    from routelearn.rounds.files.clock import Times
+
+    times = Times("--until")
+    times.look([round_.day] if round_.day else [])
+    times.look([text])
+    found = times.at(text, "--until", "the time")
+    if times.clock != (round_.day is not None):
+        wanted = "a clock time such as 12:00" if round_.day is not None else "a number of seconds"
+        raise InputError(f"--until {text}: the round's times need {wanted}")
+    return found
+
+
+# ---------------------------------------------------------------------------------------------- the screen
+
+
+def report_round(solution: RoundSolution, *, brief: bool = False, to_stderr: bool = False) -> None:
+    """A table: for each vehicle its itinerary, or one line where there are many stops; what was left out, and why."""
+    from rich.console import Console
+    from rich.markup import escape
+
+    from routelearn.plots.rounds import caption
+
+    class Terminal(Console):
+        def on_broken_pipe(self) -> None:  # instead of ending the program
+            raise BrokenPipeError
+
+    console = Terminal(stderr=to_stderr, highlight=False)
+    title = f"[bold]{escape(caption(solution))}[/bold]  ({escape(solution.source)}, {solution.seconds:.2f} s)"
+    console.print(title, soft_wrap=True)
+    long = sum(len(route.stops) for route in solution.plan.routes) > LONGEST_ITINERARY
+    if not brief:
+        if long:
+            console.print(overview(solution))
+        else:
+            for i, route in enumerate(solution.plan.routes):
+                line = f"\n[bold]{escape(solution.labels[i])}[/bold]  {escape(summary(solution, route))}"
+                console.print(line, soft_wrap=True)
+                console.print(itinerary(solution, route))
+        for name, reason in solution.unassigned:
+            console.print(f"left out: {escape(name)}: {escape(reason)}", soft_wrap=True)
+    for one in solution.plan.violations:
+        console.print(f"[red]broken:[/red] {escape(one.words)}", soft_wrap=True)
+    for note in solution.notes:
+        console.print(escape(note), soft_wrap=True)
+
+
+def summary(solution: RoundSolution, route: Route) -> str:
+    """One vehicle in a line."""
+    from routelearn.rounds.clock import length
+    from routelearn.rounds.units import amount_words
+
+    day, vehicle = solution.round.day, solution.vehicle(route)
+    unit = f" {solution.round.length_unit}" if solution.round.length_unit else ""
+    parts = [f"{len(route.stops)} stop{'' if len(route.stops) == 1 else 's'}"]
+    parts.append(f"{length(day, route.duration)} out, {length(day, route.driving)} driving")
+    parts.append(f"length {figure(route.distance)}{unit}")
+    if load := solution.load(route):
+        of = f" of {amount_words(vehicle.capacity)}" if vehicle.capacity else ""
+        parts.append(f"load {amount_words(load)}{of}")
+    return ", ".join([*parts, f"cost {route.cost:,.6g}"])
+
+
+def overview(solution: RoundSolution) -> Table:
+    """One line a vehicle."""
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in ("vehicle", "leaves", "ends", ""):
+        table.add_column(name)
+    for label, route in zip(solution.labels, solution.plan.routes, strict=True):
+        first, last = route.visits[0].departure, route.visits[-1].arrival
+        table.add_row(label, minute(solution, first), minute(solution, last), summary(solution, route))
+    return table
+
+
+def itinerary(solution: RoundSolution, route: Route) -> Table:
+    """The visits of a vehicle, one a line."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from routelearn.rounds.clock import length
+    from routelearn.rounds.units import amount_words
+
+    table, day = Table(box=None, header_style="bold", pad_edge=False), solution.round.day
+    loaded = any(visit.load for visit in route.visits)
+    table.add_column("stop", no_wrap=True, max_width=WIDEST)
+    for name in ("arrives", "waits", "leaves", *(("load",) if loaded else ()), "so far"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("window")
+    for visit in route.visits:
+        cells = [escape(visit.id if visit.kind == "stop" else f"({visit.kind}) {visit.id}".strip())]
+        cells.append("" if visit.kind == "start" else minute(solution, visit.arrival))
+        cells.append(length(day, visit.wait) if visit.wait > 0.5 else "")
+        cells.append("" if visit.kind == "end" else minute(solution, visit.departure))
+        cells += [amount_words(visit.load)] if loaded else []
+        cells.append(figure(visit.distance_so_far))
+        cells.append("" if visit.stop is None else windows(solution, visit.stop))
+        table.add_row(*cells)
+    return table
+
+
+def figure(value: float) -> str:
+    """A length on the screen."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
+
+
+def minute(solution: RoundSolution, seconds: float) -> str:
+    """A moment on the screen: clock times to the minute, which the files have to the second."""
+    return solution.spoken(seconds if solution.round.day is None else 60 * round(seconds / 60))
+
+
+def windows(solution: RoundSolution, stop: int) -> str:
+    from routelearn.rounds.model import FOREVER
+
+    words = []
+    for low, high in solution.round.stops[stop].windows:
+        begin = "" if low == -FOREVER else solution.spoken(low)
+        end = "" if high == FOREVER else solution.spoken(high)
+        words += [f"{begin}-{end}"] if begin or end else []
+    return ", ".join(words)
+
+
+def status_of(solution: RoundSolution) -> None:
+    """End with status 1 if a rule is broken."""
+    if solution.plan.violations:
+        raise typer.Exit(1)

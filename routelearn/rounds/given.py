@@ -1,0 +1,168 @@
+"""A plan from a file, as drives of a round: our JSON of either version, our CSV, a `.sol`, or VROOM's answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from routelearn.data.files import read_text
+from routelearn.data.numbers import shown
+from routelearn.errors import InputError
+from routelearn.rounds.model import Round, Vehicle
+from routelearn.rounds.plan import Drive
+from routelearn.solving.resume import read_routes
+
+HALVES = ("pickup", "delivery")
+SKIPPED = ("start", "end", "break")  # of steps: what timing adds itself
+
+
+def read_plan(path: str | Path) -> tuple[list[Mapping[str, Any]], dict[str, Any]]:
+    """(routes, what else the file says). A route has `stops` or VROOM's `steps`, and perhaps `vehicle` and `visits`.
+
+    A round of VROOM's whose vehicles have steps is a plan, too, and its own source.
+    """
+    if (steps := _planned(path)) is not None:
+        return steps, {"source": str(path)}
+    names, said = read_routes(path)
+    return routes_of(said, str(path)) if said.get("routes") else [{"stops": route} for route in names], said
+
+
+def _planned(path: str | Path) -> list[Mapping[str, Any]] | None:
+    """The steps of the vehicles in a document of VROOM's; None if it is none."""
+    if Path(path).suffix.lower() != ".json":
+        return None
+    with suppress(ValueError, RecursionError):  # whoever reads it next says what is wrong
+        document = json.loads(read_text(path))
+        vehicles = document.get("vehicles") if isinstance(document, dict) and "routes" not in document else None
+        if isinstance(vehicles, list) and ("jobs" in document or "shipments" in document):
+            return [
+                {"vehicle": one.get("id"), "steps": one["steps"]}
+                for one in vehicles
+                if isinstance(one, dict) and isinstance(one.get("steps"), list)
+            ]
+    return None
+
+
+def routes_of(document: Mapping[str, Any], source: str) -> list[Mapping[str, Any]]:
+    """The routes of a decoded JSON, each an object."""
+    routes = document.get("routes")
+    if not isinstance(routes, list):
+        raise InputError(f"{source}: no list of routes; a plan has 'routes'")
+    return [route if isinstance(route, dict) else {"stops": route} for route in routes]
+
+
+class Given(NamedTuple):
+    """What a plan says of a round."""
+
+    drives: tuple[Drive, ...]
+    kept: tuple[int, ...]  # how many stops at the beginning of each drive are marked as kept
+
+
+def given_plan(round_: Round, routes: Sequence[Mapping[str, Any]], source: str, *, numbered: bool = False) -> Given:
+    """What each vehicle does, in order; InputError for a stop or a vehicle that the round does not have.
+
+    Rules are not looked at: a stop may be there twice or not at all. `numbered`: stops by number from 1, as in `.sol`.
+    """
+    names = [str(k + 1) for k in range(len(round_.stops))] if numbered else [stop.id for stop in round_.stops]
+    ids = {name: stop for stop, name in enumerate(names)}
+    taken = [0] * len(round_.vehicles)
+    drives, kept = [], []
+    for i, route in enumerate(routes, 1):
+        where = f"{source}: route {i}"
+        vehicle = _vehicle(round_, route.get("vehicle"), route.get("description"), taken, where)
+        if order := tuple(_order(round_, round_.vehicles[vehicle], route, ids, where)):
+            taken[vehicle] += 1
+            drives.append(Drive(vehicle, order))
+            kept.append(_marked(route))
+    return Given(tuple(drives), tuple(kept))
+
+
+def _vehicle(round_: Round, name: Any, described: Any, taken: Sequence[int], where: str) -> int:
+    """The vehicle of that id of which there are some left; without a name, the first that is free."""
+    able = [k for k, one in enumerate(round_.vehicles) if name is None or one.id in (str(name), described)]
+    if not able and isinstance(name, str):  # as the itinerary tells those that are alike apart: "van (2)"
+        able = [k for k, one in enumerate(round_.vehicles) if name.startswith(f"{one.id} (")]
+    if not able:
+        known = ", ".join(dict.fromkeys(one.id for one in round_.vehicles[:12]))
+        raise InputError(f"{where} has the vehicle {shown(name)}, which the round does not have; it has {known}")
+    free = (k for k in able if (number := round_.vehicles[k].number) is None or taken[k] < number)
+    return next(free, able[-1])
+
+
+def _order(
+    round_: Round, vehicle: Vehicle, route: Mapping[str, Any], ids: Mapping[str, int], where: str
+) -> Iterator[int]:
+    """Numbers of stops, and `~place` where the vehicle reloads."""
+    reloads = {round_.places[place]: place for place in vehicle.reloads}
+    idle = {round_.places[place] for place in (vehicle.start, vehicle.end) if place is not None}
+    idle |= {rest.id for rest in vehicle.breaks}
+    steps = list(_steps(route, where))
+    for position, (kind, names) in enumerate(steps):
+        if kind in HALVES:  # VROOM's: a job may have the id of a shipment's half
+            names = [f"{kind} {names[-1]}", *names]
+        stop = next((ids[name] for name in names if name in ids), None)
+        place = next((reloads[name] for name in names if name in reloads), None)
+        if kind in (None, "stop", "job", *HALVES) and stop is not None:
+            yield stop
+        elif kind in (None, "reload") and place is not None and 0 < position < len(steps) - 1:
+            yield ~place
+        elif not (kind in SKIPPED or (kind is None and names[0] in idle)):
+            raise InputError(f"{where} visits {shown(names[-1])}, which is not among the stops")
+
+
+def _steps(route: Mapping[str, Any], where: str) -> Iterator[tuple[str | None, list[str]]]:
+    """(kind, what it is called) of each visit. Where stops and visits disagree, somebody changed the stops."""
+    stops, visits = route.get("stops"), route.get("visits", route.get("steps"))
+    if isinstance(visits, list):
+        told = [_step(visit, where) for visit in visits]
+        if stops is None or [names[0] for kind, names in told if kind == "stop"] == [str(stop) for stop in stops]:
+            yield from told
+            return
+    if not isinstance(stops, list) or not all(isinstance(stop, str | int) for stop in stops):
+        raise InputError(f"{where} is not a list of ids")
+    yield from ((None, [str(stop)]) for stop in stops)
+
+
+def _step(visit: Any, where: str) -> tuple[str, list[str]]:
+    """VROOM's ids are numbers: where ours are none, they are its descriptions."""
+    if not isinstance(visit, dict):
+        raise InputError(f"{where}: a visit is {shown(visit)}; an object is needed")
+    names = [visit[key] for key in ("description", "id", "job") if visit.get(key) is not None]
+    return str(visit.get("kind", visit.get("type", "stop"))), [str(name) for name in names or [""]]
+
+
+# ------------------------------------------------------------------------------------------ what is kept
+
+
+def _marked(route: Mapping[str, Any]) -> int:
+    """How many stops at the beginning of a route are marked as kept."""
+    visits = route.get("visits") or []
+    stops = [visit for visit in visits if isinstance(visit, dict) and visit.get("kind", "stop") == "stop"]
+    return max((i for i, visit in enumerate(stops, 1) if visit.get("kept")), default=0)
+
+
+def keeping(round_: Round, drives: Sequence[Drive], counts: Sequence[int]) -> tuple[Round, tuple[Drive, ...]]:
+    """(the round in which the vehicles begin with the first `counts` stops of these drives, the drives in it).
+
+    Of several vehicles that are alike, one that keeps something becomes a vehicle of its own, under the same id.
+    """
+    vehicles: list[Vehicle] = []
+    moved = list(drives)
+    for k, vehicle in enumerate(round_.vehicles):
+        mine = [i for i, drive in enumerate(drives) if drive.vehicle == k]
+        begun = [i for i in mine if counts[i] > 0]
+        for i in begun:
+            moved[i] = Drive(len(vehicles), drives[i].order)
+            kept = tuple(at for at in drives[i].order if at >= 0)[: counts[i]]
+            vehicles.append(replace(vehicle, number=1, kept=kept))
+        for i in mine:
+            if i not in begun:
+                moved[i] = Drive(len(vehicles), drives[i].order)
+        left = None if vehicle.number is None else max(0, vehicle.number - len(begun))
+        if left != 0 or len(begun) < len(mine):  # of those that are too many, the referee tells
+            vehicles.append(replace(vehicle, number=left))
+    return replace(round_, vehicles=tuple(vehicles), vehicles_where=()), tuple(moved)

@@ -1,0 +1,33 @@
+"""What tests of rounds share: a search that inserts, where the interface and not the search is tested."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+from answer_cases import insertion
+
+
+@pytest.fixture
+def inserting(monkeypatch):
+    """Searches are insertions; gives what each was asked for."""
+    asked = []
+
+    def search_round(round_, **arguments):
+        asked.append(arguments)
+        found = insertion(round_)
+        if arguments.get("watch") is not None:
+            arguments["watch"](0.01, 20.0)
+            arguments["watch"](0.02, 19.0)
+        return found
+
+    monkeypatch.setitem(sys.modules, "routelearn.rounds.search", SimpleNamespace(search_round=search_round))
+    return asked
+
+
+@pytest.fixture
+def plain_reasons(monkeypatch):
+    """Reasons that can be told from others."""
+    stand_in = SimpleNamespace(reason=lambda round_, plan, stop: f"has no van ({round_.stops[stop].id})")
+    monkeypatch.setitem(sys.modules, "routelearn.rounds.reasons", stand_in)

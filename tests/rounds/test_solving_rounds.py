@@ -1,0 +1,124 @@
+"""`solve_round` and `check_round`: what they ask of the search, what they refuse, what they answer."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+from answer_cases import DRIVES, HOUR, city
+
+from routelearn.errors import Infeasible, InputError
+from routelearn.rounds.plan import Drive
+from routelearn.rounds.solving import check_round, solve_round
+
+
+def too_many(**changes):
+    """Ed has more than any vehicle holds."""
+    base = city(**changes)
+    return replace(base, stops=(*base.stops[:4], replace(base.stops[4], delivery=(40.0,))))
+
+
+def test_an_answer_is_a_plan_that_keeps_all_rules(inserting):
+    answer = solve_round(city(), seconds=0.1, seed=3)
+    assert sorted(stop for route in answer.plan.routes for stop in route.stops) == [0, 1, 2, 3, 4]
+    assert answer.plan.violations == ()
+    assert answer.cost == pytest.approx(sum(route.cost for route in answer.plan.routes))
+    assert inserting[0]["seed"] == 3
+    assert inserting[0]["seconds"] == 0.1
+    assert inserting[0]["iterations"] is None
+
+
+def test_iterations_end_by_count_on_one_thread(inserting):
+    solve_round(city(), seconds=0.1, iterations=50)
+    assert inserting[0]["iterations"] == 50
+    assert inserting[0]["seconds"] > 1000
+    assert inserting[0].get("threads", 1) == 1
+    solve_round(city(), iterations=50, threads=2)
+    assert inserting[1]["threads"] == 2
+
+
+@pytest.mark.parametrize("iterations", [-1, 2.5, True])
+def test_iterations_that_are_none_are_refused(inserting, iterations):
+    with pytest.raises(InputError, match="iterations is"):
+        solve_round(city(), iterations=iterations)
+
+
+def test_better_plans_are_heard_of_and_remembered(inserting):
+    heard = []
+    answer = solve_round(city(), seconds=0.1, watch=heard.append)
+    assert [(event.cost, event.by) for event in heard] == [(20.0, "search"), (19.0, "search")]
+    assert answer.document()["history"] == [[0.01, 20.0, "search"], [0.02, 19.0, "search"]]
+
+
+def test_stops_that_cannot_be_served_are_an_error_that_names_them(inserting, plain_reasons):
+    with pytest.raises(InputError) as error:
+        solve_round(too_many(), seconds=0.1)
+    assert str(error.value).startswith("city.csv: 1 stop of 5 cannot be served: 'Ed' has no van (Ed); allow unassigned")
+
+
+def test_many_such_stops_are_counted(inserting, plain_reasons):
+    base = city()
+    stops = tuple(replace(stop, id=f"S{i}", delivery=(40.0,)) for i in range(9) for stop in base.stops[:1])
+    with pytest.raises(InputError, match=r"city\.csv: 9 stops of 9 .* and 4 more; allow"):
+        solve_round(replace(base, stops=stops), seconds=0.1)
+
+
+def test_they_are_listed_with_a_reason_if_the_user_allows_it(inserting, plain_reasons):
+    answer = solve_round(too_many(allow_unassigned=True), seconds=0.1)
+    assert answer.unassigned == [("Ed", "has no van (Ed)")]
+    assert answer.document()["unvisited"] == ["Ed"]
+
+
+def test_a_stop_with_a_penalty_may_be_left_out_and_is_paid_for(inserting, plain_reasons):
+    base = too_many()
+    paid = replace(base, stops=(*base.stops[:4], replace(base.stops[4], penalty=7.0)))
+    answer = solve_round(paid, seconds=0.1)
+    assert answer.unassigned == [("Ed", "has no van (Ed)")]
+    assert answer.cost == pytest.approx(7 + sum(route.cost for route in answer.plan.routes))
+
+
+def test_a_plan_that_the_referee_rejects_is_never_an_answer(monkeypatch):
+    wrong = SimpleNamespace(search_round=lambda round_, **_: (Drive(0, (2, 0, 1)), *DRIVES[1:]))  # Ana is late
+    monkeypatch.setitem(sys.modules, "routelearn.rounds.search", wrong)
+    with pytest.raises(Infeasible, match="Ana"):
+        solve_round(city(), seconds=0.1)
+
+
+def test_a_given_plan_is_never_made_worse(monkeypatch):
+    drives = (Drive(0, (0, 2)), Drive(1, (1,)), Drive(1, (3,)), Drive(0, (4,)))
+    worse = SimpleNamespace(search_round=lambda round_, **_: drives)
+    monkeypatch.setitem(sys.modules, "routelearn.rounds.search", worse)
+    base = city()
+    two_vans = replace(base, vehicles=(replace(base.vehicles[0], number=2), base.vehicles[1]))
+    answer = solve_round(two_vans, seconds=0.1, start=DRIVES)
+    assert answer.plan.drives == DRIVES
+
+
+def test_what_is_kept_stays_at_the_beginning(inserting):
+    base = city()
+    kept = replace(base, vehicles=(replace(base.vehicles[0], kept=(1, 0)), base.vehicles[1]))
+    answer = solve_round(kept, seconds=0.1)
+    first = next(route for route in answer.plan.routes if route.vehicle == 0)
+    assert first.stops[:2] == (1, 0)
+
+
+def test_a_check_tells_every_violation_with_times_and_cost():
+    late = (Drive(0, (2, 0, 1, 4)), Drive(1, (3,)))  # Ana and more than the van holds
+    answer = check_round(city(), late)
+    rules = {one.rule for one in answer.plan.violations}
+    assert {"window", "capacity"} <= rules
+    assert answer.plan.routes[0].visits[1].start == 10 * HOUR
+    assert answer.cost == pytest.approx((3 + 2 + 1 + 3 + 5) + 8 / 2)
+
+
+def test_a_check_tells_stops_that_nobody_visits(plain_reasons):
+    answer = check_round(city(), DRIVES[:2])
+    assert {one.rule for one in answer.plan.violations} == {"unassigned"}
+    assert answer.unassigned == [("Ed", "has no van (Ed)")]
+    assert not check_round(city(allow_unassigned=True), DRIVES[:2]).plan.violations
+
+
+def test_a_good_plan_breaks_nothing():
+    assert check_round(city(), DRIVES).plan.violations == ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,15 +11,18 @@ from typing import Any
 from routelearn.errors import Infeasible, InputError
 from routelearn.rounds.answers import RoundSolution
 from routelearn.rounds.model import Round
-from routelearn.rounds.plan import Drive, Plan, Unassigned
+from routelearn.rounds.plan import Drive, Plan
+from routelearn.rounds.reasons import with_reasons
 from routelearn.rounds.referee import judge
-from routelearn.rounds.timing import plan_of
+from routelearn.rounds.timing import plan_of, rank
 from routelearn.solving.arguments import LONGEST, effort
 from routelearn.solving.board import Watch
+from routelearn.solving.loading import Tell, load_round_search
 from routelearn.solving.solution import Event
 
 NAMED = 5  # stops that an error names
 MOST_ITERATIONS = 10**12
+RESERVED, RESERVED_A_STOP = 5e-3, 8e-5  # seconds for timing and checking the plan
 
 
 def solve_round(
@@ -30,22 +34,24 @@ def solve_round(
     threads: int | None = None,
     start: Sequence[Drive] | None = None,
     watch: Watch | None = None,
+    tell: Tell | None = None,
     read_with: Mapping[str, Any] | None = None,
 ) -> RoundSolution:
     """The best plan found in `seconds`, or after so many iterations; `start` is a plan to improve.
 
     With `iterations` the clock does not count, one thread searches unless more are asked for, and equal seeds give
     equal plans. What vehicles keep (`Vehicle.kept`) stays at the beginning of their routes. `watch` hears of every
-    better plan.
+    better plan, `tell` why nothing happens yet.
     """
     from routelearn.rounds.search import search_round
 
-    began = time.perf_counter()
+    load_round_search(tell)  # start-up is not part of the search's time
+    began, stop = time.perf_counter(), threading.Event()
     seconds, seed, threads = effort(seconds, seed, threads)
     if iterations is not None:
         if isinstance(iterations, bool) or not isinstance(iterations, int) or not 0 <= iterations <= MOST_ITERATIONS:
             raise InputError(f"iterations is {iterations!r}; a whole number from 0 to {MOST_ITERATIONS:,} is needed")
-        seconds, threads = LONGEST, threads or 1
+        seconds = LONGEST
     events: list[Event] = []
 
     def hear(after: float, cost: float) -> None:
@@ -53,8 +59,10 @@ def solve_round(
         if watch is not None:
             watch(events[-1])
 
-    parallel: dict[str, Any] = {} if threads in (None, 1) else {"threads": threads}
-    drives = search_round(round, seconds=seconds, iterations=iterations, seed=seed, start=start, watch=hear, **parallel)
+    drives = search_round(
+        round, seconds=max(0.0, seconds - RESERVED - RESERVED_A_STOP * len(round.stops)), iterations=iterations,
+        seed=seed, start=start, watch=hear, threads=threads, stop=stop,
+    )  # fmt: skip
     plan = plan_of(round, drives)
     if start is not None:  # never worse than what was given
         before = plan_of(round, start)
@@ -64,17 +72,13 @@ def solve_round(
     verdict = judge(round, plan)
     if verdict.violations:
         raise Infeasible(0, f"{round.source}: {verdict.violations[0].words}")
-    spent = time.perf_counter() - began
+    spent, notes = time.perf_counter() - began, round.notes
+    if stop.is_set():
+        notes = (*notes, f"interrupted after {spent:.1f} s")
     return RoundSolution(
-        round, replace(plan, cost=verdict.cost, violations=()), seconds=spent, events=tuple(events), notes=round.notes,
-        read_with=read_with or {},
+        round, replace(plan, cost=verdict.cost, violations=()), seconds=spent, events=tuple(events), notes=notes,
+        read_with=read_with or {}, interrupted=stop.is_set(),
     )  # fmt: skip
-
-
-def rank(round: Round, plan: Plan) -> tuple[int, int, float]:
-    """What decides between two plans: stops that must be visited and are not, vehicles if they come first, the cost."""
-    missing = sum(round.stops[one.stop].penalty is None for one in plan.unassigned)
-    return missing, len(plan.routes) if round.objective == "vehicles" else 0, plan.cost
 
 
 def check_round(
@@ -87,17 +91,6 @@ def check_round(
     more = [one for one in verdict.violations if (one.rule, one.route) not in known]
     checked = replace(plan, cost=verdict.cost, violations=(*plan.violations, *more))
     return RoundSolution(round_, checked, notes=(*round_.notes, *notes), read_with=read_with or {})
-
-
-def with_reasons(round_: Round, plan: Plan) -> Plan:
-    """The plan, with a reason for every stop that is not in it."""
-    served = {stop for route in plan.routes for stop in route.stops}
-    left = [i for i in range(len(round_.stops)) if i not in served]
-    if not left:
-        return plan
-    from routelearn.rounds.reasons import reason
-
-    return replace(plan, unassigned=tuple(Unassigned(i, reason(round_, plan, i)) for i in left))
 
 
 def refuse_missing(round_: Round, plan: Plan) -> None:

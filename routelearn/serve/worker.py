@@ -163,21 +163,13 @@ def warm(lane: str, models: dict[str, str]) -> None:
 def warm_others() -> None:
     """Compiled code of the other problems, one after the other."""
     from routelearn.serve.catalogue import served
+    from routelearn.solving.loading import load_round_search
 
     warm_search(list(served())[FIRST:])
     try:
-        warm_rounds()
+        load_round_search()
     except Exception as error:  # the request that needs it will tell
         log.error("the search for rounds could not be prepared", exc_info=error)
-
-
-def warm_rounds() -> None:
-    """Compiled code of a round with windows and shifts."""
-    from routelearn.rounds.files import round_from_document
-    from routelearn.rounds.solving import solve_round
-    from routelearn.serve.schemas import ROUND
-
-    solve_round(round_from_document(ROUND, "a round to warm up with"), iterations=10)
 
 
 def warm_search(names: list[str]) -> None:

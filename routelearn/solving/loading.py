@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from routelearn.problems.base import Problem
@@ -13,9 +14,25 @@ Tell = Callable[[str], None]
 
 def load_search(problems: Iterable[Problem], tell: Tell | None = None) -> None:
     """Load the search kernels for these problems. If they must be compiled, `tell` is called first."""
-    from numba.core import event
-
     from routelearn.search.search import load_kernels
+
+    with compiling_told(tell):
+        for problem in problems:
+            load_kernels(problem)
+
+
+def load_round_search(tell: Tell | None = None) -> None:
+    """The same for rounds."""
+    from routelearn.rounds.search import load_kernels
+
+    with compiling_told(tell):
+        load_kernels()
+
+
+@contextmanager
+def compiling_told(tell: Tell | None) -> Iterator[None]:
+    """Tell it, once, if something is compiled meanwhile."""
+    from numba.core import event
 
     class Once(event.Listener):
         told = False
@@ -29,8 +46,7 @@ def load_search(problems: Iterable[Problem], tell: Tell | None = None) -> None:
             pass
 
     with event.install_listener("numba:compile", Once()):
-        for problem in problems:
-            load_kernels(problem)
+        yield
 
 
 def to_a_terminal(line: str) -> None:

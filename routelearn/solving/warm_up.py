@@ -10,10 +10,12 @@ def warm_up() -> None:
     from routelearn import search as improve
     from routelearn.policies.kernels.cpu import decoder as cpu_kernels
     from routelearn.policies.kernels.cpu import inference as cpu_inference
+    from routelearn.rounds.search import load_kernels
 
     cpu_inference.warm_up()
     cpu_kernels.warm_up()
     improve.warm_up()
+    load_kernels()
 
 
 if __name__ == "__main__":

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 
 import numpy as np
 
-from routelearn.rounds.model import Round
+from routelearn.rounds.model import ANY, Legs, Round, Stop, Vehicle
 from routelearn.rounds.plan import Drive
 from routelearn.rounds.search import ruin
-from routelearn.rounds.search.arrays import data_of
+from routelearn.rounds.search.arrays import Data, data_of
 from routelearn.rounds.search.routes import new_routes
 from routelearn.rounds.search.walking import carries
+from routelearn.runtime.processors import usable_processors
 from routelearn.search.graph import random_state
 
-__all__ = ["Engine", "search_round"]
+__all__ = ["Engine", "load_kernels", "search_round"]
 
 HOT, COLD = 2.0, 0.05  # temperature, in mean costs of a stop
 SLICE = 0.004  # seconds between two looks at the clock
 SLICES = 64  # of a run that is limited by iterations
+MOST_THREADS = 4  # more searches of one round find little more
+JOIN = 0.6  # share of the time after which all threads go on from the best plan of all
+SEEDS = 7919  # between the seeds of two threads
 
 Watch = Callable[[float, float], None]  # (seconds, cost) of a new best plan
 
@@ -27,11 +34,18 @@ Watch = Callable[[float, float], None]  # (seconds, cost) of a new best plan
 class Engine:
     """The search on one round; one thread, the GIL released."""
 
-    def __init__(self, x: Round, seed: int = 0):
-        self.round, self.data = x, data_of(x)
-        d = self.data
-        self.routes, self.desk = new_routes(d), ruin.new_desk(d)
+    def __init__(self, x: Round, seed: int = 0, data: Data | None = None):
+        self.round, self.data = x, data_of(x) if data is None else data
+        self.routes, self.desk = new_routes(self.data), ruin.new_desk(self.data)
         self.random = random_state(seed)
+
+    def take_up(self, other: Engine) -> None:
+        """Go on from the best plan of another engine for the same round."""
+        plan = other.desk.best.copy()
+        ruin.load(self.data, self.routes, self.desk, plan)
+        if self.desk.real[ruin.COST] < self.desk.real[ruin.BEST]:
+            self.desk.real[ruin.BEST] = self.desk.real[ruin.COST]
+            self.desk.best[:] = plan
 
     def construct(self, start: Sequence[Drive] = ()) -> None:
         """Take up drives, and insert all other stops where they cost least."""
@@ -101,23 +115,67 @@ def search_round(
     seed: int = 0,
     start: Sequence[Drive] | None = None,
     watch: Watch | None = None,
+    threads: int | None = None,
+    stop: threading.Event | None = None,
 ) -> tuple[Drive, ...]:
-    """The best plan found in `seconds`, or in `iterations` of the search, which then repeats exactly."""
-    began = time.perf_counter()
-    engine = Engine(x, seed)
-    engine.construct(start or ())
-    done, rate, now = 0, 0.0, time.perf_counter()
-    while done < iterations if iterations is not None else now < began + seconds:
-        if iterations is not None:
-            cooled, work = done / iterations, min(max(1, iterations // SLICES), iterations - done)
-        else:
-            cooled = (now - began) / seconds
-            work = max(1, int(rate * min(SLICE, began + seconds - now)))
-        before = engine.cost
-        engine.explore(cooled, work)
-        done += work
-        then, now = now, time.perf_counter()
-        rate = work / max(now - then, 1e-9)
-        if watch is not None and engine.cost < before:
-            watch(now - began, engine.cost)
-    return engine.drives()
+    """The best plan found in `seconds`, or in `iterations` of the search on every thread, which then repeats exactly.
+
+    `stop`, or an interrupt, ends the search early with what it has; an interrupt sets it. Without `threads` there are
+    as many as processors, up to MOST_THREADS; one where iterations count.
+    """
+    began, stop = time.perf_counter(), stop or threading.Event()
+    if threads is None:
+        threads = 1 if iterations is not None else min(MOST_THREADS, usable_processors())
+    data = data_of(x)
+    engines = [Engine(x, seed + SEEDS * k, data) for k in range(threads)]
+    lock, best = threading.Lock(), [float("inf")]
+
+    def tell(cost: float) -> None:
+        with lock:
+            if cost < best[0]:
+                best[0] = cost
+                if watch is not None:
+                    watch(time.perf_counter() - began, cost)
+
+    def search(engine: Engine) -> None:
+        engine.construct(start or ())
+        tell(engine.cost)
+        done, rate, now, joined = 0, 0.0, time.perf_counter(), threads == 1
+        while not stop.is_set() and (done < iterations if iterations is not None else now < began + seconds):
+            if iterations is not None:
+                cooled, work = done / iterations, min(max(1, iterations // SLICES), iterations - done)
+            else:
+                cooled = (now - began) / seconds
+                work = max(1, int(rate * min(SLICE, began + seconds - now)))
+                if not joined and cooled > JOIN:
+                    joined = True
+                    engine.take_up(min(engines, key=lambda other: other.cost))
+            before = engine.cost
+            engine.explore(cooled, work)
+            done += work
+            then, now = now, time.perf_counter()
+            rate = work / max(now - then, 1e-9)
+            if engine.cost < before:
+                tell(engine.cost)
+
+    with ThreadPoolExecutor(max(1, threads - 1)) as pool:
+        others = [pool.submit(search, engine) for engine in engines[1:]]
+        try:
+            search(engines[0])
+            for other in others:
+                other.result()
+        except KeyboardInterrupt:
+            stop.set()
+        except BaseException:
+            stop.set()
+            raise
+    return min(engines, key=lambda engine: engine.cost).drives()
+
+
+@cache
+def load_kernels() -> None:
+    """Compile the search, or load it from the cache on disk, before timing starts."""
+    place = Stop(id="a", place=1)
+    legs = {ANY: Legs(np.zeros((2, 2)), np.zeros((2, 2)))}
+    vehicle = Vehicle(id="v", start=0, end=0)
+    search_round(Round(source="", stops=(place,), vehicles=(vehicle,), legs=legs, places=("", "a")), iterations=1)

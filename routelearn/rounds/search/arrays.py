@@ -142,9 +142,10 @@ def legs_of(x: Round, places: NDArray[np.int64]) -> NodeLegs:
 def stops_of(x: Round, much: float) -> Records:
     """`much`: what it costs to leave out a stop that must be visited."""
     stop = np.zeros(len(x.stops), STOP)
+    levels = sorted({one.priority for one in x.stops})
     for i, one in enumerate(x.stops):
         late_cost = -1.0 if one.late_cost is None else one.late_cost
-        unserved = much * (1 + one.priority) if one.penalty is None else one.penalty
+        unserved = much * 10.0 ** min(levels.index(one.priority), 6) if one.penalty is None else one.penalty
         windows = len(one.windows)
         stop[i] = (one.service, one.setup, one.release, late_cost, unserved, -1, False, False, windows)
     for v in x.vehicles:
@@ -221,7 +222,7 @@ def data_of(x: Round) -> Data:
         cost=legs.cost, time=legs.time, length=legs.length, place=np.append(places, -1).astype(np.int64),
         stop=stop, window=window, amount=np.ascontiguousarray(np.stack(amounts, axis=-1)),
         near=nearest(there + there.T, min(NEAR, few)).astype(np.int64),
-        beside=nearest(_between(legs.cost[0], legs.time[0], window, stop["service"]), min(BESIDE, few)).astype(np.int64),
+        beside=nearest(_between(legs, window, stop["service"]), min(BESIDE, few)).astype(np.int64),
         vehicle=vehicle, capacity=padded([v.capacity for v in vehicles], np.inf, dims),
         allowed=np.array([[x.serves(v, s) for s in stops] for v in vehicles], dtype=np.bool_),
         reloads=padded([[node[p] for p in v.reloads] for v in vehicles], -1).astype(np.int64),
@@ -240,15 +241,16 @@ def _span(x: Round) -> float:
     return max((end for end in ends if np.isfinite(end)), default=0.0)
 
 
-def _between(cost: Floats, time: Floats, window: Floats, service: Floats) -> Floats:
+def _between(legs: NodeLegs, window: Floats, service: Floats) -> Floats:
     """[n, n]: how far apart two stops are, in cost and time, in the better of the two orders."""
     n = len(service)
-    scale = cost[:n, :n].sum() / max(time[:n, :n].sum(), 1e-30)  # what a second of driving costs
+    cost, time = legs.cost[0, :n, :n], legs.time[0, :n, :n]
+    scale = cost.sum() / max(time.sum(), 1e-30)  # what a second of driving costs
     first, closes = window[:, 0, 0], window[..., 1]
     last = np.where(np.isfinite(closes), closes, -np.inf).max(axis=1)
     last = np.where(np.isfinite(last), last, 1e18)
-    leaves = service[:, None] + time[:n, :n]
+    leaves = service[:, None] + time
     waiting = np.maximum(first[None] - last[:, None] - leaves, 0.0)
     late = np.maximum(first[:, None] + leaves - last[None], 0.0)
-    one_way = cost[:n, :n] + scale * (WAITING * waiting + LATE * late)
+    one_way = cost + scale * (WAITING * waiting + LATE * late)
     return np.minimum(one_way, one_way.T)

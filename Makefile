@@ -23,7 +23,7 @@ $(VENV)/.extras: $(VENV)/.dev
 
 # Build the compiled search (once), then solve a shipped example, print its route and cost, and draw it.
 demo: $(VENV)/.installed
-	$(BIN)/python -m routelearn.solving.warm_up
+	$(BIN)/python -m routelearn.commands.warm_up
 	$(BIN)/routelearn solve examples/cities.csv --seconds 1 --plot demo.png
 	@echo "The picture is demo.png"
 

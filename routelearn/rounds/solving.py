@@ -17,7 +17,7 @@ from routelearn.rounds.referee import judge
 from routelearn.rounds.timing import plan_of, rank
 from routelearn.solving.arguments import LONGEST, effort
 from routelearn.solving.board import Watch
-from routelearn.solving.loading import Tell, load_round_search
+from routelearn.solving.loading import Tell, compiling_told
 from routelearn.solving.solution import Event
 
 NAMED = 5  # stops that an error names
@@ -43,9 +43,10 @@ def solve_round(
     equal plans. What vehicles keep (`Vehicle.kept`) stays at the beginning of their routes. `watch` hears of every
     better plan, `tell` why nothing happens yet.
     """
-    from routelearn.rounds.search import search_round
+    from routelearn.rounds.search import load_kernels, search_round
 
-    load_round_search(tell)  # start-up is not part of the search's time
+    with compiling_told(tell):  # start-up is not part of the search's time
+        load_kernels()
     began, stop = time.perf_counter(), threading.Event()
     seconds, seed, threads = effort(seconds, seed, threads)
     if iterations is not None:

@@ -162,12 +162,12 @@ def warm(lane: str, models: dict[str, str]) -> None:
 
 def warm_others() -> None:
     """Compiled code of the other problems, one after the other."""
+    from routelearn.rounds.search import load_kernels
     from routelearn.serve.catalogue import served
-    from routelearn.solving.loading import load_round_search
 
     warm_search(list(served())[FIRST:])
     try:
-        load_round_search()
+        load_kernels()
     except Exception as error:  # the request that needs it will tell
         log.error("the search for rounds could not be prepared", exc_info=error)
 

@@ -110,7 +110,7 @@ def solve_stops(
     if loaded > LONG_LOADING:
         notes = (
             *notes,
-            f"compiling the search took {loaded:.0f} s, once; python -m routelearn.solving.warm_up does it ahead",
+            f"compiling the search took {loaded:.0f} s, once; python -m routelearn.commands.warm_up does it ahead",
         )
     board = Board(watch)
     board.began = began

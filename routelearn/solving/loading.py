@@ -21,14 +21,6 @@ def load_search(problems: Iterable[Problem], tell: Tell | None = None) -> None:
             load_kernels(problem)
 
 
-def load_round_search(tell: Tell | None = None) -> None:
-    """The same for rounds."""
-    from routelearn.rounds.search import load_kernels
-
-    with compiling_told(tell):
-        load_kernels()
-
-
 @contextmanager
 def compiling_told(tell: Tell | None) -> Iterator[None]:
     """Tell it, once, if something is compiled meanwhile."""

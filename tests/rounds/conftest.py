@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from types import SimpleNamespace
-
 import pytest
 from answer_cases import insertion
+
+from routelearn.rounds import reasons, search
 
 
 @pytest.fixture
@@ -22,12 +21,12 @@ def inserting(monkeypatch):
             arguments["watch"](0.02, 19.0)
         return found
 
-    monkeypatch.setitem(sys.modules, "routelearn.rounds.search", SimpleNamespace(search_round=search_round))
+    monkeypatch.setattr(search, "search_round", search_round)
+    monkeypatch.setattr(search, "load_kernels", lambda: None)
     return asked
 
 
 @pytest.fixture
 def plain_reasons(monkeypatch):
     """Reasons that can be told from others."""
-    stand_in = SimpleNamespace(reason=lambda round_, plan, stop: f"has no van ({round_.stops[stop].id})")
-    monkeypatch.setitem(sys.modules, "routelearn.rounds.reasons", stand_in)
+    monkeypatch.setattr(reasons, "reason", lambda round_, plan, stop: f"has no van ({round_.stops[stop].id})")

@@ -87,7 +87,7 @@ def test_two_roundings_that_disagree_are_refused(routelearn, files, inserting):
 
 def test_iterations_reach_the_search(routelearn, files, inserting):
     assert routelearn("solve", "city.csv", "--iterations", 77)[0] == 0
-    assert (inserting[0]["iterations"], inserting[0].get("threads", 1)) == (77, 1)
+    assert (inserting[0]["iterations"], inserting[0]["threads"]) == (77, None)
 
 
 @pytest.mark.parametrize(

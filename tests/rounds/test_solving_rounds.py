@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 from answer_cases import DRIVES, HOUR, city
 
 from routelearn.errors import Infeasible, InputError
+from routelearn.rounds import search
 from routelearn.rounds.plan import Drive
 from routelearn.rounds.solving import check_round, solve_round
 
@@ -26,7 +25,7 @@ def test_an_answer_is_a_plan_that_keeps_all_rules(inserting):
     assert answer.plan.violations == ()
     assert answer.cost == pytest.approx(sum(route.cost for route in answer.plan.routes))
     assert inserting[0]["seed"] == 3
-    assert inserting[0]["seconds"] == 0.1
+    assert 0.05 < inserting[0]["seconds"] < 0.1  # the rest is for timing and checking
     assert inserting[0]["iterations"] is None
 
 
@@ -34,7 +33,7 @@ def test_iterations_end_by_count_on_one_thread(inserting):
     solve_round(city(), seconds=0.1, iterations=50)
     assert inserting[0]["iterations"] == 50
     assert inserting[0]["seconds"] > 1000
-    assert inserting[0].get("threads", 1) == 1
+    assert inserting[0]["threads"] is None  # one, then, by the search
     solve_round(city(), iterations=50, threads=2)
     assert inserting[1]["threads"] == 2
 
@@ -80,16 +79,14 @@ def test_a_stop_with_a_penalty_may_be_left_out_and_is_paid_for(inserting, plain_
 
 
 def test_a_plan_that_the_referee_rejects_is_never_an_answer(monkeypatch):
-    wrong = SimpleNamespace(search_round=lambda round_, **_: (Drive(0, (2, 0, 1)), *DRIVES[1:]))  # Ana is late
-    monkeypatch.setitem(sys.modules, "routelearn.rounds.search", wrong)
+    monkeypatch.setattr(search, "search_round", lambda round_, **_: (Drive(0, (2, 0, 1)), *DRIVES[1:]))  # Ana is late
     with pytest.raises(Infeasible, match="Ana"):
         solve_round(city(), seconds=0.1)
 
 
 def test_a_given_plan_is_never_made_worse(monkeypatch):
     drives = (Drive(0, (0, 2)), Drive(1, (1,)), Drive(1, (3,)), Drive(0, (4,)))
-    worse = SimpleNamespace(search_round=lambda round_, **_: drives)
-    monkeypatch.setitem(sys.modules, "routelearn.rounds.search", worse)
+    monkeypatch.setattr(search, "search_round", lambda round_, **_: drives)
     base = city()
     two_vans = replace(base, vehicles=(replace(base.vehicles[0], number=2), base.vehicles[1]))
     answer = solve_round(two_vans, seconds=0.1, start=DRIVES)

@@ -74,6 +74,7 @@ class Data(NamedTuple):
     apart: bool  # routes must be alike in some way
     stops_apart: float
     time_apart: float
+    mean_leg: float  # seconds of a mean leg
     much: float  # the price of a rule broken on the way to a plan
     epsilon: float  # gains below are rounding
 
@@ -230,7 +231,8 @@ def data_of(x: Round) -> Data:
         simple=dims == 1 and not amounts[TAKES].any() and not x.shipments and not bool(slot["reload_to"].any()),
         lasting=any(v.max_duration < np.inf for v in vehicles), walked=walked, last=x.backhauls == "last",
         reloading=bool(slot["reload_to"].any()), apart=bool(np.isfinite([x.most_stops_apart, x.most_time_apart]).any()),
-        stops_apart=float(x.most_stops_apart), time_apart=float(x.most_time_apart), much=much,
+        stops_apart=float(x.most_stops_apart), time_apart=float(x.most_time_apart),
+        mean_leg=max(float(legs.time.mean()), 1e-9), much=much,
         epsilon=1e-9 * max(typical, 1e-30),
     )  # fmt: skip
 

@@ -719,7 +719,7 @@ def settle_out(x, i):
 
 @inlined
 def apart(d, x):
-    """How far routes differ beyond what is allowed, in stops and seconds."""
+    """How far routes differ beyond what is allowed, in stops and mean legs."""
     if x.size[0] == 0:
         return 0.0
     few, many, short, long = np.inf, -np.inf, np.inf, -np.inf
@@ -727,7 +727,7 @@ def apart(d, x):
         r = x.route[u].used
         few, many = min(few, x.route[r].visits), max(many, x.route[r].visits)
         short, long = min(short, x.route[r].lasts), max(long, x.route[r].lasts)
-    return max(many - few - d.stops_apart, 0.0) + max(long - short - d.time_apart - SLACK, 0.0)
+    return max(many - few - d.stops_apart, 0.0) + max(long - short - d.time_apart - SLACK, 0.0) / d.mean_leg
 
 
 @inlined

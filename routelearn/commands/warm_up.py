@@ -1,4 +1,4 @@
-"""Compile what numba compiles, once after installation: `python -m routelearn.solving.warm_up`."""
+"""Compile what numba compiles, once after installation: `python -m routelearn.commands.warm_up`."""
 
 from __future__ import annotations
 

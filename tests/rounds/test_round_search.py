@@ -1,0 +1,145 @@
+"""The search on rounds: what it finds keeps all rules, costs what it says, and is near the best there is."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from brute_force_rounds import optimum
+from random_rounds import drawn, random_round
+
+from routelearn.rounds.model import ANY, Legs, Round, Stop, Vehicle
+from routelearn.rounds.referee import judge
+from routelearn.rounds.search import Engine, load_kernels, search_round
+from routelearn.rounds.timing import plan_of, rank
+
+FEW, MANY = 150, 3000  # iterations
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compiled():
+    load_kernels()
+
+
+def found(x: Round, iterations: int, seed: int = 0) -> tuple[Engine, tuple]:
+    engine = Engine(x, seed)
+    engine.construct()
+    for k in range(10):
+        engine.explore(k / 10, iterations // 10)
+    return engine, engine.drives()
+
+
+def plain(count: int, seed: int = 0, **vehicle) -> Round:
+    """Stops with a window of two hours each, within a day, and a fleet without number."""
+    rng = np.random.default_rng(seed)
+    xy = rng.uniform(0, 100, (count + 1, 2))
+    legs = np.sqrt(((xy[:, None] - xy[None]) ** 2).sum(-1))
+    opens = rng.uniform(100, 600, count)
+    stops = tuple(
+        Stop(id=str(i), place=i, delivery=(float(rng.integers(1, 9)),), windows=((opens[i - 1], opens[i - 1] + 120),),
+             service=5.0)
+        for i in range(1, count + 1)
+    )  # fmt: skip
+    van = Vehicle(id="van", capacity=(30.0,), start=0, end=0, shift=(0.0, 1000.0), **{"number": None, **vehicle})
+    return Round(
+        source="plain",
+        stops=stops,
+        vehicles=(van,),
+        legs={ANY: Legs(legs, legs)},
+        places=tuple(map(str, range(count + 1))),
+    )
+
+
+def test_plans_of_random_rounds_keep_all_rules_and_cost_what_the_search_says():
+    """All attributes in random combinations: stops may be left out, but no rule is broken on the way."""
+    missing = 0
+    for seed in range(400):
+        x = drawn(seed)[0]
+        engine, plan = found(x, FEW, seed)
+        timed = plan_of(x, plan)
+        if timed.violations:  # some rules the search may still be on its way to
+            rules = {one.rule for one in timed.violations}
+            assert rules <= {"unassigned", "stops_apart", "time_apart", "shipment"}, f"seed {seed}: {rules}"
+            missing += 1
+            continue
+        assert judge(x, timed).violations == (), seed
+        if x.objective == "cost":
+            out = [one.stop for one in timed.unassigned if x.stops[one.stop].penalty is None]
+            said = engine.cost - engine.data.stop["unserved"][out].sum()
+            assert said == pytest.approx(timed.cost, rel=1e-9, abs=1e-6), seed
+    assert missing <= 20
+
+
+def test_small_rounds_are_solved_as_well_as_by_enumeration():
+    worse = 0
+    for seed in range(60):
+        x = random_round(seed, most_stops=5)
+        best = optimum(x)
+        if best is None:
+            continue
+        plan = plan_of(x, found(x, MANY, seed)[1])
+        assert not {one.rule for one in plan.violations} - {"stops_apart", "time_apart", "unassigned", "shipment"}, seed
+        better = rank(x, plan)
+        assert better >= tuple(np.subtract(rank(x, best), 1e-6)) or plan.violations, f"seed {seed}: below the optimum"
+        worse += bool(plan.violations) or better > tuple(np.add(rank(x, best), 1e-6))
+    assert worse <= 6
+
+
+def test_windows_are_kept_and_improved():
+    x = plain(60)
+    first = Engine(x, 1)
+    first.construct()
+    before, after = plan_of(x, first.drives()), plan_of(x, search_round(x, iterations=20_000, seed=1))
+    assert (before.violations, after.violations) == ((), ())
+    assert after.cost < 0.9 * before.cost
+
+
+def test_iterations_repeat_exactly_on_one_thread_and_on_two():
+    x = plain(40, 2)
+    for threads in (1, 2):
+        one, two = (search_round(x, iterations=2000, seed=5, threads=threads) for _ in range(2))
+        assert one == two
+    assert search_round(x, iterations=2000, seed=6) != one
+
+
+def test_few_vehicles_are_filled_before_stops_are_left_out():
+    x = plain(50, 3)
+    used = len(
+        plan_of(
+            replace(x, objective="vehicles"), search_round(replace(x, objective="vehicles"), iterations=30_000)
+        ).routes
+    )
+    just_enough = replace(x, vehicles=(replace(x.vehicles[0], number=used),))
+    assert plan_of(just_enough, search_round(just_enough, iterations=30_000, seed=1)).violations == ()
+    too_few = replace(x, vehicles=(replace(x.vehicles[0], number=2),), allow_unassigned=True)
+    plan = plan_of(too_few, search_round(too_few, iterations=5000))
+    assert plan.violations == ()
+    assert 0 < len(plan.unassigned) < 50
+
+
+def test_a_given_plan_is_the_start():
+    x = plain(40, 4)
+    given = search_round(x, iterations=20_000)
+    cost = plan_of(x, given).cost
+    assert plan_of(x, search_round(x, iterations=0, start=given)).cost == pytest.approx(cost)
+    assert plan_of(x, search_round(x, iterations=500, start=given)).cost <= cost + 1e-9
+
+
+def test_the_time_is_kept_and_a_stop_ends_it():
+    x, began = plain(300, 5), time.perf_counter()
+    search_round(x, seconds=0.5)
+    assert time.perf_counter() - began < 1.5
+    stop, heard = threading.Event(), []
+
+    def hear(after: float, cost: float) -> None:
+        heard.append(cost)
+        stop.set()
+
+    began = time.perf_counter()
+    drives = search_round(x, seconds=60, watch=hear, stop=stop)
+    assert time.perf_counter() - began < 10
+    assert plan_of(x, drives).violations == ()
+    assert heard == sorted(heard, reverse=True)

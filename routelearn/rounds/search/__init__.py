@@ -21,7 +21,7 @@ from routelearn.search.graph import random_state
 
 __all__ = ["Engine", "load_kernels", "search_round"]
 
-HOT, COLD = 2.0, 0.05  # temperature, in mean costs of a stop
+HOT, COLD = 1.5, 0.02  # temperature, in mean costs of a stop
 SLICE = 0.004  # seconds between two looks at the clock
 SLICES = 64  # of a run that is limited by iterations
 MOST_THREADS = 4  # more searches of one round find little more

@@ -14,7 +14,7 @@ from routelearn.search.graph import Floats, nearest
 Flags = NDArray[np.bool_]
 Ints = NDArray[np.int64]  # of one kind with all numbers in kernels, so that none is compiled for two
 
-NEAR, BESIDE = 100, 40  # neighbours that a ruin may reach, and beside which a stop may be inserted
+NEAR, BESIDE = 100, 24  # neighbours that a ruin may reach, and beside which a stop may be inserted
 WAITING, LATE = 0.2, 1.0  # weights of the time between two stops in what makes them neighbours (Vidal et al. 2013)
 
 
@@ -131,9 +131,11 @@ def legs_of(x: Round, places: NDArray[np.int64]) -> NodeLegs:
     priced = [(m, v.distance_cost, v.driving_cost) for m, v in zip(profile, x.vehicles, strict=True)]
     prices = sorted(set(priced))
     limited = any(v.max_distance < np.inf for v in x.vehicles)
+    cost = by_node([legs[m].distance * by_length + legs[m].duration * by_time for m, by_length, by_time in prices])
+    time = by_node([one.duration for one in legs])
     return NodeLegs(
-        by_node([legs[m].distance * by_length + legs[m].duration * by_time for m, by_length, by_time in prices]),
-        by_node([one.duration for one in legs]),
+        time if np.array_equal(cost, time) else cost,  # half the memory that a search reaches for
+        time,
         by_node([one.distance for one in legs]) if limited else np.zeros((len(legs), 0, 0)),
         profile,
         [prices.index(one) for one in priced],
@@ -144,9 +146,12 @@ def stops_of(x: Round, much: float) -> Records:
     """`much`: what it costs to leave out a stop that must be visited."""
     stop = np.zeros(len(x.stops), STOP)
     levels = sorted({one.priority for one in x.stops})
+    most = max(max(sum(one.delivery) for one in x.stops), 1e-30)
     for i, one in enumerate(x.stops):
         late_cost = -1.0 if one.late_cost is None else one.late_cost
-        unserved = much * 10.0 ** min(levels.index(one.priority), 6) if one.penalty is None else one.penalty
+        unserved = one.penalty
+        if unserved is None:  # the more there is to carry, the harder it is to place at last
+            unserved = much * 10.0 ** min(levels.index(one.priority), 6) * (1.0 + sum(one.delivery) / most)
         windows = len(one.windows)
         stop[i] = (one.service, one.setup, one.release, late_cost, unserved, -1, False, False, windows)
     for v in x.vehicles:

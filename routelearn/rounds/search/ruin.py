@@ -175,15 +175,15 @@ def tidy(d, x, r):
 
 @kernel
 def ruin(d, x, desk, state):
-    """Remove strings around a random stop; how many are out, and how many routes changed."""
+    """Remove strings around a random stop; how many are out, how many routes changed, and that stop."""
     n = d.stop.shape[0]
     served = n - x.size[1]
     removed, changed, ruined = 0, 0, 0
+    seed = below(state, n)
     if served == 0:
-        return removed, changed
+        return removed, changed, seed
     longest = min(LONGEST, served / max(1, x.size[0]))
     strings = np.int64(1.0 + draw(state) * (4.0 * REMOVED / (1.0 + longest) - 1.0))
-    seed = below(state, n)
     for j in range(-1, d.near.shape[1]):
         c = seed if j < 0 else d.near[seed, j]
         r = x.at[c].slot
@@ -225,7 +225,7 @@ def ruin(d, x, desk, state):
     for j in range(changed):
         tidy(d, x, desk.changed[j].route)
         refresh(d, x, desk.changed[j].route)
-    return removed, changed
+    return removed, changed, seed
 
 
 @kernel
@@ -679,10 +679,18 @@ def recreate(d, x, desk, removed, changed, blink, state):
 
 
 @inlined
-def retry(d, x, desk, removed, state):
-    """Add some of the stops that nobody visits to those removed; how many then."""
-    for _ in range(min(RETRIED, x.size[1])):
-        i = x.out[below(state, x.size[1])]
+def retry(d, x, desk, removed, seed, state):
+    """Add some of the stops that nobody visits to those removed, half of them near the seed; how many then."""
+    count = min(RETRIED, x.size[1])
+    at = 0
+    for k in range(count):
+        i = seed
+        if 2 * k < count:
+            while at < d.near.shape[1] and x.at[i].out < 0:
+                i = d.near[seed, at]
+                at += 1
+        if x.at[i].out < 0 or 2 * k >= count:
+            i = x.out[below(state, x.size[1])]
         if d.stop[i].mate >= 0 and d.stop[i].second:
             i = d.stop[i].mate
         known = False
@@ -800,12 +808,12 @@ def step(d, x, desk, temperature, filling, state):
                 desk.removed[removed].stop = i
                 removed += 1
     else:
-        removed, changed = ruin(d, x, desk, state)
+        removed, changed, seed = ruin(d, x, desk, state)
         for j in range(changed):
             r = desk.changed[j].route
             x.route[r].cost = price(d, x, desk, r)
             possible &= x.route[r].cost < np.inf  # where legs break the triangle inequality, one less may be too late
-        removed = retry(d, x, desk, removed, state)
+        removed = retry(d, x, desk, removed, seed, state)
     delta = 0.0
     if possible:
         order(d, desk, removed, state)

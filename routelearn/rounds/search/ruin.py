@@ -115,6 +115,8 @@ def price(d, x, desk, r):
     count = written(d, x, desk, r, -1, -1, 0)
     cost, lasts = walk(d, d.slot[r].kind, desk.seq, count, d.slot[r].kept, desk.pending)
     x.route[r].lasts = lasts
+    if cost == np.inf and d.slot[r].kept > 0:  # what is kept may need another stop, for a break say
+        cost = 1000.0 * d.much
     return cost
 
 

@@ -210,6 +210,11 @@ def walk(d, k, seq, count, kept, pending):
         else:
             node = -1 - seq[j]
             trips += 1
+            known = False
+            for place in range(d.reloads.shape[1]):
+                known |= d.reloads[k, place] == node
+            if not known:
+                return np.inf, 0.0
         cost += d.cost[c, prev, node]
         driving += d.time[m, prev, node]
         if d.length.shape[1] > 0:

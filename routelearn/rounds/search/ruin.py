@@ -39,7 +39,7 @@ class Desk(NamedTuple):
 
     removed: NDArray[np.void]  # [2 n] REMOVED_STOP
     changed: NDArray[np.void]  # [R] CHANGED_ROUTE: the changed routes as they were, in order; is_changed: by slot
-    saved: Ints  # [I + R]: their stops
+    saved: Ints  # [I + R, 2]: their ids, and at which nodes
     places: Ints  # [2 I]: where a stop may go
     top: NDArray[np.void]  # [TOP] PLACE: the cheapest of them
     seq: Ints  # [I]: one route, for a walk
@@ -53,7 +53,7 @@ def new_desk(d: Data) -> Desk:
     ids = len(d.stop) + 2 * slots + int(d.slot["reload_to"].max(initial=0))
     whole = np.int64
     return Desk(
-        np.zeros(2 * len(d.stop) + 1, REMOVED_STOP), np.zeros(slots, CHANGED_ROUTE), np.zeros(ids + slots, whole),
+        np.zeros(2 * len(d.stop) + 1, REMOVED_STOP), np.zeros(slots, CHANGED_ROUTE), np.zeros((ids + slots, 2), whole),
         np.zeros(2 * ids, whole), np.zeros(TOP, PLACE), np.zeros(ids + 1, whole), np.zeros(d.rest.shape[1], whole),
         np.full(ids + 2 * slots + 1, -1, whole), np.full(2, np.inf),
     )  # fmt: skip
@@ -71,7 +71,7 @@ def note(d, x, desk, r, changed):
     at = desk.changed[changed - 1].saved_to if changed > 0 else 0
     i = x.at[n + r].succ
     while i != n + slots + r:
-        desk.saved[at] = i
+        desk.saved[at, 0], desk.saved[at, 1] = i, x.at[i].node
         at += 1
         i = x.at[i].succ
     desk.changed[changed].saved_to = at
@@ -88,8 +88,10 @@ def restore(d, x, desk, changed):
         r = desk.changed[j].route
         p = n + r
         for at in range(desk.changed[j - 1].saved_to if j > 0 else 0, desk.changed[j].saved_to):
-            link(d, x, desk.saved[at], p)
-            p = desk.saved[at]
+            i = desk.saved[at, 0]
+            x.at[i].node = desk.saved[at, 1]  # a reload may have gone elsewhere meanwhile
+            link(d, x, i, p)
+            p = i
         refresh(d, x, r)
         x.route[r].cost, x.route[r].lasts = desk.changed[j].cost, desk.changed[j].lasts
 

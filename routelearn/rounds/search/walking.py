@@ -43,11 +43,12 @@ def carries(d, k, seq, count):
         for at in range(j, end):
             i = seq[at]
             mate = d.stop[i].mate
-            if mate >= 0 and not d.stop[i].second and not d.stop[i].stays:
-                found = False
-                for later in range(at + 1, end):
-                    found |= seq[later] == mate
-                if not found:
+            if mate >= 0 and not d.stop[i].second:
+                found, elsewhere = False, False
+                for later in range(at + 1, count):
+                    found |= later < end and seq[later] == mate
+                    elsewhere |= later >= end and seq[later] == mate
+                if elsewhere or not (found or d.stop[i].stays):  # one that is kept may wait for its delivery
                     return False
             if d.last and mate < 0:
                 for q in range(d.capacity.shape[1]):

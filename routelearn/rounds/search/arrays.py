@@ -172,8 +172,8 @@ def data_of(x: Round) -> Data:
     dims = max([1, *(len(one) for s in stops for one in (s.delivery, s.pickup)), *(len(v.capacity) for v in vehicles)])
     typical, fixed = float(legs.cost[:, :n, :n].mean()), max(v.fixed_cost for v in vehicles)
     # Dearer than any way to serve a stop: one more vehicle where these count; leaving out one that must be visited.
-    dear = 4.0 * float(legs.cost.max()) + fixed + typical
-    dear += max(v.time_cost + v.overtime_cost for v in vehicles) * _span(x)
+    by_time = max(v.time_cost + v.overtime_cost for v in vehicles) + max(s.late_cost or 0.0 for s in stops)
+    dear = 1.0 + 4.0 * float(legs.cost.max()) + fixed + typical + by_time * _span(x)
     much = 10.0 * dear
     stop, window = stops_of(x, much), windows_of([s.windows for s in stops])
 

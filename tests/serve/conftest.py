@@ -2,73 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import socket
-import subprocess
-import sys
-import time
-
 import pytest
-from starting import START
-
-READY_SECONDS = 120
-
-
-class Server:
-    def __init__(self, *flags, token=None):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
-        environment = {name: value for name, value in os.environ.items() if name != "ROUTELEARN_TOKEN"}
-        environment |= {"OMP_NUM_THREADS": "1"} | ({} if token is None else {"ROUTELEARN_TOKEN": token})
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", START, "--port", str(self.port), *map(str, flags)],
-            env=environment, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
-
-    def wait(self):
-        import httpx
-
-        end = time.monotonic() + READY_SECONDS
-        while time.monotonic() < end:
-            assert self.process.poll() is None, self.process.stderr.read()
-            try:
-                if httpx.get(f"{self.url}/healthz", timeout=5).json()["status"] == "ok":
-                    return self
-            except httpx.HTTPError:
-                pass
-            time.sleep(0.2)
-        raise AssertionError(f"the server was not ready within {READY_SECONDS} s")
-
-    def metric(self, name):
-        """The sum over all labels."""
-        import httpx
-
-        lines = httpx.get(f"{self.url}/metrics").text.splitlines()
-        return sum(float(line.split()[-1]) for line in lines if line.startswith(name))
-
-    def worker_pids(self):
-        children = subprocess.run(
-            ["ps", "-ww", "-o", "pid=,args=", "--ppid", str(self.process.pid)],
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.splitlines()
-        pids = [int(line.split()[0]) for line in children if "spawn_main" in line]
-        assert len(pids) >= 3, "one for each lane at least"
-        return pids
-
-    def end(self):
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-            try:
-                self.process.wait(20)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                raise
-        self.process.stderr.close()
+from starting import Server
 
 
 @pytest.fixture(scope="session")

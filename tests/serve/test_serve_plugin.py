@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from starting import Server
 
 pytestmark = pytest.mark.extra
 
@@ -16,8 +17,6 @@ PLACES = [[0, 0], [30, 0], [60, 0], [0, 40]]
 
 @pytest.fixture(scope="module")
 def served():
-    from conftest import Server
-
     for name in ("fastapi", "uvicorn", "httpx"):
         pytest.importorskip(name)
     started = Server("--long-workers", 1, "--constructors", 1, "--plugin", OPEN, "--plugin", IMPATIENT)

@@ -131,7 +131,9 @@ class Whole:
             if vehicle.distance_cost != int(vehicle.distance_cost):
                 yield "distance_cost that is not whole"
         for stop in x.stops:
-            yield from (name for name in ("setup", "skills", "late_cost", "forbidden") if getattr(stop, name))
+            yield from (name for name in ("setup", "skills", "forbidden") if getattr(stop, name))
+            if stop.late_cost is not None:
+                yield "late_cost"
             if len(stop.windows) > 1:
                 yield "several windows"
         if len(x.legs) > 1 or min(x.most_stops_apart, x.most_time_apart) < FOREVER or x.allow_unassigned:
@@ -342,12 +344,13 @@ SOLVERS: dict[str, Callable[[Round, float, int], tuple[Drive, ...] | None]] = {
 def measure(x: Round, best: tuple[float, int | None], solver: str, seconds: float, seed: int) -> Row:
     """One run: `status` is ok, more vehicles, incomplete, infeasible, none (no answer) or unsupported."""
     row: Row = {"solver": solver, "seconds": seconds, "seed": seed, "cost": None, "gap": None}
-    began = time.perf_counter()
+    began, worked = time.perf_counter(), time.process_time()
     try:
         drives = SOLVERS[solver](x, seconds, seed)
     except Unsupported as error:
-        return row | {"status": "unsupported", "why": str(error), "took": None}
+        return row | {"status": "unsupported", "why": str(error), "took": None, "core": None}
     row["took"] = time.perf_counter() - began
+    row["core"] = (time.process_time() - worked) / row["took"]
     if drives is None:
         return row | {"status": "none"}
     plan = plan_of(x, drives)
@@ -367,12 +370,15 @@ def cell(rows: Sequence[Row]) -> str:
     rows = [row for row in rows if row["status"] != "unsupported"]
     gaps = [row["gap"] for row in rows if row["status"] == "ok"]
     others = Counter(row["status"] for row in rows if row["status"] != "ok")
-    words = [f"{sum(gaps) / len(gaps):.2%}"] if gaps else []
+    words = [f"{round(sum(gaps) / len(gaps), 4) + 0.0:.2%}"] if gaps else []  # + 0.0: no "-0.00%"
     return "; ".join([*words, *(f"{count} {status}" for status, count in others.items())])
 
 
 def show(rows: Sequence[Row], solvers: Sequence[str]) -> None:
-    """A table of files and one of classes for each time limit, with the longest call of each solver."""
+    """A table of files and one of classes for each time limit, with the longest call of each solver.
+
+    The share of a core that a call got tells whether the machine was idle enough for it.
+    """
     for seconds in sorted({row["seconds"] for row in rows}):
         timed = [row for row in rows if row["seconds"] == seconds]
         print(f"\n| {seconds:g} s: file | class | stops | best known | {' | '.join(solvers)} |")
@@ -390,6 +396,10 @@ def show(rows: Sequence[Row], solvers: Sequence[str]) -> None:
             print(f"| {kind} | {len({row['file'] for row in runs})} | {' | '.join(cells)} |")
         longest = [max((row["took"] or 0.0 for row in timed if row["solver"] == s), default=0.0) for s in solvers]
         print(f"| longest call | | {' | '.join(f'{took:.2f} s' for took in longest)} |")
+        least = [
+            min((row["core"] for row in timed if row["solver"] == s and row["core"]), default=0.0) for s in solvers
+        ]
+        print(f"| least share of a core | | {' | '.join(f'{share:.0%}' for share in least)} |")
 
 
 def main() -> None:
@@ -411,9 +421,13 @@ def main() -> None:
     load_kernels()
     rows: list[Row] = []
     for path in paths:
-        x = read_round(path, problem="vrp")
-        assert x is not None
-        kind, best = class_of(x), best_known(path, x)
+        try:
+            x = read_round(path, problem="vrp")
+            assert x is not None
+            kind, best = class_of(x), best_known(path, x)
+        except ValueError as error:
+            print(f"left out: {error}", flush=True)
+            continue
         if given.only and kind not in given.only:
             continue
         about = {"file": path.name, "class": kind, "stops": len(x.stops), "best": best[0], "best_vehicles": best[1]}

@@ -64,7 +64,7 @@ def test_every_violation_is_told(server):
         ({"routes": [{"vehicle": "truck", "stops": ["A"]}]}, "the request: route 1 has the vehicle 'truck'"),
         ({"routes": [["Z"]]}, "the request: route 1 visits 'Z', which is not among the stops"),
         ({"speed": None}, "speed"),
-        ({"stops": []}, "the request: 'stops' is a list; a list of stops is needed"),
+        ({"stops": []}, "the request: 'stops' is empty; a list of stops is needed"),
         ({"nonsense": 1}, "'nonsense' is not known"),
     ],
 )
@@ -212,3 +212,24 @@ def test_a_stop_that_is_moved_is_checked_at_once(opened):
     opened.wait_for_function(f"document.querySelectorAll('#round-broken li').length == {told}")
     opened.click("#round-undo")
     assert opened.locator("#round-broken li").count() == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "limit"),
+    [
+        ({"vehicles": [{"id": str(i), "capacity": 9} for i in range(2001)]}, "nodes"),
+        ({"depots": [{"lat": 52, "lon": 5}] * 2001}, "nodes"),
+        ({"stops": [{**ROUND["stops"][0], "windows": [[i, i + 1] for i in range(40_001)]}]}, "entries"),
+        ({"vehicles": [{"id": "van", "breaks": [{"windows": [[i, i + 1]]} for i in range(40_001)]}]}, "entries"),
+        ({"routes": [{"vehicle": "van", "stops": ["A"]}] * 2001}, "nodes"),
+        ({"routes": [{"vehicle": "van", "stops": ["A"] * 40_001}]}, "entries"),
+    ],
+)
+def test_rounds_of_malicious_size_are_refused_before_they_are_read(server, changes, limit):
+    answer = post(server, "/check", {**ROUND, "routes": PLAN, **changes})
+    assert (answer.status_code, answer.json()["limit"]) == (422, limit), answer.text
+
+
+def test_a_thousand_million_trips_are_as_many_as_there_are_stops(server):
+    fleet = [{**ROUND["vehicles"][0], "trips": 10**9}]
+    assert post(server, "/check", {**ROUND, "vehicles": fleet, "routes": PLAN}).status_code == 200

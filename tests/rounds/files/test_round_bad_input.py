@@ -172,7 +172,7 @@ def changed(*path: Any, to: Any) -> dict[str, Any]:
     ("path", "to", "words"),
     [
         (("lunch",), 1, "request: 'lunch' is not known; the keys are stops"),
-        (("stops",), [], "request: 'stops' is a list; a list of stops is needed"),
+        (("stops",), [], "request: 'stops' is empty; a list of stops is needed"),
         (("stops", 0), 7, "request, stop 1: 7; an object with x and y, or lat and lon, is needed"),
         (("stops", 0, "windows"), ["10:00", "08:00"], "request, stop 1: windows runs backwards"),
         (("stops", 0, "windows"), [[5]], "request, stop 1: windows is a list; a stretch"),

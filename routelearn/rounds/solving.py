@@ -37,19 +37,20 @@ def solve_round(
     start: Sequence[Drive] | None = None,
     watch: Watch | None = None,
     tell: Tell | None = None,
+    stop: threading.Event | None = None,
     read_with: Mapping[str, Any] | None = None,
 ) -> RoundSolution:
     """The best plan found in `seconds`, or after so many iterations; `start` is a plan to improve.
 
     With `iterations` the clock does not count, one thread searches unless more are asked for, and equal seeds give
     equal plans. What vehicles keep (`Vehicle.kept`) stays at the beginning of their routes. `watch` hears of every
-    better plan, `tell` why nothing happens yet.
+    better plan, `tell` why nothing happens yet. `stop` ends the search early, with the best plan so far.
     """
     from routelearn.rounds.search import load_kernels, search_round
 
     with compiling_told(tell):  # start-up is not part of the search's time
         load_kernels()
-    began, stop = time.perf_counter(), threading.Event()
+    began, stop = time.perf_counter(), stop or threading.Event()
     seconds, seed, threads = effort(seconds, seed, threads)
     if iterations is not None:
         if isinstance(iterations, bool) or not isinstance(iterations, int) or not 0 <= iterations <= MOST_ITERATIONS:

@@ -6,6 +6,7 @@ import base64
 import copy
 import importlib.util
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -233,3 +234,18 @@ def test_rounds_of_malicious_size_are_refused_before_they_are_read(server, chang
 def test_a_thousand_million_trips_are_as_many_as_there_are_stops(server):
     fleet = [{**ROUND["vehicles"][0], "trips": 10**9}]
     assert post(server, "/check", {**ROUND, "vehicles": fleet, "routes": PLAN}).status_code == 200
+
+
+@needs_search
+def test_a_cancelled_search_ends_at_once():
+    from routelearn.serve import jobs
+    from routelearn.serve.limits import Limits
+    from routelearn.solving.board import Board
+
+    board = Board()
+    board.stop.set()  # as the worker does when the client has gone
+    fields = {**ROUND, "seconds": 0.0, "iterations": None, "seed": 0}
+    jobs.solve(fields, Limits(), board, None)  # compiles, the first time
+    began = time.perf_counter()
+    jobs.solve({**fields, "seconds": 30.0}, Limits(), board, None)
+    assert time.perf_counter() - began < 5

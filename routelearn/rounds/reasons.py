@@ -20,7 +20,7 @@ from routelearn.rounds.survey import Survey, first_free
 from routelearn.rounds.timing import plan_of, schedule, too_many
 
 MOST_PLACES, FEWEST_PLACES = 2000, 1  # to try for one stop
-ALL_PLACES = 1000  # to try for all stops together, as far as the fewest allow
+ALL_PLACES = 400  # to try for all stops together, as far as the fewest allow
 OWN_TRIP = 1.0  # how likely a trip of its own is: as a place where one rule is broken
 NO_TIME = "no place was found for it, and no time was left to tell why; more seconds would"
 MOST_CHECKS = 50  # of reasons, for one stop
@@ -28,6 +28,12 @@ LATE_ELSEWHERE = "late elsewhere"  # the rule "window", broken at other stops
 PREFERENCE = (  # which rule is named where several would do
     "skills", "vehicle", "capacity", "window", "end", "max_stops", "max_duration", "max_driving", "max_distance",
     LATE_ELSEWHERE, "break", "backhauls", "stops_apart", "time_apart", "number",
+)  # fmt: skip
+
+
+UNTIMED = frozenset(  # rules without which all times stay as they are: nothing else can be broken then
+    {"skills", "vehicle", "capacity", "end", "max_stops", "max_duration", "max_driving", "max_distance", "backhauls",
+     "number"}
 )  # fmt: skip
 
 
@@ -101,7 +107,7 @@ def explain(round: Round, plan: Plan, stop: int, *, survey: Survey | None = None
         relaxed = round
         for rule in one.rules:
             relaxed = relax(relaxed, one, group, rule)
-        if not broken_by(survey, relaxed, one):
+        if one.rules <= UNTIMED or not broken_by(survey, relaxed, one):
             words = " and ".join(words_of(round, one, group, rule) for rule in sorted(one.rules, key=PREFERENCE.index))
             rules = " and ".join(sorted({"window" if rule == LATE_ELSEWHERE else rule for rule in one.rules}))
             return Reason(words, rules, relaxed)

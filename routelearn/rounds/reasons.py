@@ -20,7 +20,7 @@ from routelearn.rounds.survey import Survey, first_free
 from routelearn.rounds.timing import plan_of, schedule, too_many
 
 MOST_PLACES, FEWEST_PLACES = 2000, 1  # to try for one stop
-ALL_PLACES = 400  # to try for all stops together, as far as the fewest allow
+ALL_PLACES = 200  # to try for all stops together, as far as the fewest allow
 OWN_TRIP = 1.0  # how likely a trip of its own is: as a place where one rule is broken
 NO_TIME = "no place was found for it, and no time was left to tell why; more seconds would"
 MOST_CHECKS = 50  # of reasons, for one stop

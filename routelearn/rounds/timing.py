@@ -401,7 +401,7 @@ def broken_in_order(round: Round, drive: Drive, route: Route) -> Iterator[Violat
             lacking = ", ".join(sorted(stop.skills - vehicle.skills))
             words = f"stop {stop.id} needs skill {lacking}, which vehicle {vehicle.id} does not have"
             yield Violation(0, i, "skills", words, len(stop.skills - vehicle.skills))
-        if vehicle.id in stop.forbidden or (stop.only is not None and vehicle.id not in stop.only):
+        if not round.named(vehicle, stop):
             yield Violation(0, i, "vehicle", f"vehicle {vehicle.id} may not serve stop {stop.id}", 1.0)
     if number_kept(vehicle, drive.order) < len(vehicle.kept) and (
         vehicle.number == 1 or set(vehicle.kept) & set(drive.order)

@@ -376,13 +376,10 @@ class _Arrays:
         self.open = np.array([stop.windows[0][0] for stop in stops])
         soft = np.array([stop.late_cost is not None for stop in stops])
         self.close = np.where(soft, FOREVER, [stop.windows[-1][1] for stop in stops])
-        ids = [vehicle.id for vehicle in given.vehicles]
-        self.named = np.ones((len(stops), len(ids)), dtype=bool)
+        self.named = np.ones((len(stops), len(given.vehicles)), dtype=bool)
         for i, stop in enumerate(stops):
             if stop.only is not None or stop.forbidden:
-                self.named[i] = [
-                    (stop.only is None or name in stop.only) and name not in stop.forbidden for name in ids
-                ]
+                self.named[i] = [given.named(vehicle, stop) for vehicle in given.vehicles]
         self._skills: dict[frozenset[str], Flags] = {}
         self._shortest: dict[tuple[int, int, bool], Matrix] = {}
 

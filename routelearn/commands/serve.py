@@ -35,6 +35,7 @@ def serve(
     instances: int = typer.Option(256, min=1, help="Most instances in a batch."),
     seconds: float = typer.Option(60.0, min=0.0, max=86_400.0, help="Longest search for a request, in seconds."),
     iterations: int = typer.Option(1_000_000, min=0, help="Most iterations of a search for a round."),
+    entries: int = typer.Option(40_000, min=0, help="Most entries of lists in a round: windows, breaks, visits."),
     rollouts: int = typer.Option(1280, min=1, help="Most rollouts of a decoding strategy."),
     think_nodes: int = typer.Option(200, min=2, help="Most stops in a rollout that is shown step by step."),
     think_numbers: int = typer.Option(100_000, min=4, help="Most steps times stops in such a rollout."),
@@ -97,7 +98,8 @@ def serve(
     if given and on is Place.local:
         raise InputError(f"--{next(iter(given)).replace('_', '-')} is for --on ray; leave it out, or add --on ray")
     limits = Limits(
-        body_kilobytes, nodes, instances, seconds, rollouts, think_nodes, think_numbers, queue, in_flight, iterations
+        body_kilobytes, nodes, instances, seconds, rollouts, think_nodes, think_numbers, queue, in_flight, iterations,
+        entries,
     )  # fmt: skip
     processors = usable_processors() if on is Place.local else replica_cpus or 1
     workers = {"construct": constructors or processors, "short": short_workers, "long": long_workers or processors}

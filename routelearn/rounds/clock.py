@@ -24,12 +24,6 @@ def spoken(day: str | None, seconds: float) -> str:
     return f"{clock} ({days:+d} day{'s' if abs(days) > 1 else ''})"
 
 
-def iso(day: str, seconds: float) -> str:
-    """A time of a dated round: "2026-11-16T10:15:00"."""
-    midnight = datetime.datetime.fromisoformat(day)
-    return (midnight + datetime.timedelta(seconds=round(seconds))).isoformat()
-
-
 def length(day: str | None, seconds: float) -> str:
     """How long: "25 min", "2 h 05 min", "1 min 40 s" where clock times came in, otherwise a number."""
     if day is None or not math.isfinite(seconds):

@@ -226,12 +226,8 @@ class Round:
     @cached_property
     def size(self) -> int:
         """The number of dimensions."""
-        amounts = [
-            *(s.delivery for s in self.stops),
-            *(s.pickup for s in self.stops),
-            *(v.capacity for v in self.vehicles),
-        ]
-        return max(map(len, amounts), default=0)
+        stops = max((max(len(stop.delivery), len(stop.pickup)) for stop in self.stops), default=0)
+        return max([stops, *(len(vehicle.capacity) for vehicle in self.vehicles)])
 
     @cached_property
     def shipment_of(self) -> Mapping[int, tuple[int, int]]:
@@ -252,5 +248,8 @@ class Round:
 
     def serves(self, vehicle: Vehicle, stop: Stop) -> bool:
         """Whether a vehicle may visit a stop, by skills and by name."""
-        named = stop.only is None or vehicle.id in stop.only
-        return named and vehicle.id not in stop.forbidden and stop.skills <= vehicle.skills
+        return self.named(vehicle, stop) and stop.skills <= vehicle.skills
+
+    def named(self, vehicle: Vehicle, stop: Stop) -> bool:
+        """Whether the stop's lists of vehicles let a vehicle visit it."""
+        return (stop.only is None or vehicle.id in stop.only) and vehicle.id not in stop.forbidden

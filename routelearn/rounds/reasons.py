@@ -6,22 +6,34 @@ could be served there, and that is checked before it is said.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import NamedTuple
 
 from routelearn.rounds.clock import spoken
 from routelearn.rounds.model import FOREVER, Round, Stop, Vehicle, Window
 from routelearn.rounds.plan import Drive, Plan, Route, Unassigned, Violation
-from routelearn.rounds.timing import plan_of, schedule
+from routelearn.rounds.survey import Survey, first_free
+from routelearn.rounds.timing import plan_of, schedule, too_many
 
-MOST_PLACES = 2000  # to try for one stop: those with the shortest detours
+MOST_PLACES, FEWEST_PLACES = 2000, 1  # to try for one stop
+ALL_PLACES = 200  # to try for all stops together, as far as the fewest allow
+OWN_TRIP = 1.0  # how likely a trip of its own is: as a place where one rule is broken
+NO_TIME = "no place was found for it, and no time was left to tell why; more seconds would"
 MOST_CHECKS = 50  # of reasons, for one stop
 LATE_ELSEWHERE = "late elsewhere"  # the rule "window", broken at other stops
 PREFERENCE = (  # which rule is named where several would do
     "skills", "vehicle", "capacity", "window", "end", "max_stops", "max_duration", "max_driving", "max_distance",
     LATE_ELSEWHERE, "break", "backhauls", "stops_apart", "time_apart", "number",
+)  # fmt: skip
+
+
+UNTIMED = frozenset(  # rules without which all times stay as they are: nothing else can be broken then
+    {"skills", "vehicle", "capacity", "end", "max_stops", "max_duration", "max_driving", "max_distance", "backhauls",
+     "number"}
 )  # fmt: skip
 
 
@@ -55,19 +67,36 @@ def reason(round: Round, plan: Plan, stop: int) -> str:
     return explain(round, plan, stop).words
 
 
-def with_reasons(round: Round, plan: Plan) -> Plan:
-    """The plan with a reason for every stop that it leaves out."""
-    reasons = tuple(Unassigned(entry.stop, reason(round, plan, entry.stop)) for entry in plan.unassigned)
-    return replace(plan, unassigned=reasons)
+def with_reasons(round: Round, plan: Plan, *, until: float = FOREVER) -> Plan:
+    """The plan with a reason for every stop that it leaves out.
+
+    The more there are, the fewer places are tried for each, the likeliest first. After `until`, by the clock of
+    `time.perf_counter`, there is no time to tell reasons, and the words say so.
+    """
+    if not plan.unassigned:
+        return plan
+    survey = Survey(round, plan)
+    places = max(FEWEST_PLACES, min(MOST_PLACES, ALL_PLACES // len(plan.unassigned)))
+
+    @cache
+    def why(group: tuple[int, ...]) -> str:
+        if time.perf_counter() > until:
+            return NO_TIME
+        return explain(round, plan, group[0], survey=survey, most=places).words
+
+    groups = [round.shipment_of.get(entry.stop, (entry.stop,)) for entry in plan.unassigned]
+    told = [Unassigned(entry.stop, why(group)) for entry, group in zip(plan.unassigned, groups, strict=True)]
+    return replace(plan, unassigned=tuple(told))
 
 
-def explain(round: Round, plan: Plan, stop: int) -> Reason:
-    """Why a stop that the plan leaves out is not in it (a shipment: both halves)."""
+def explain(round: Round, plan: Plan, stop: int, *, survey: Survey | None = None, most: int = MOST_PLACES) -> Reason:
+    """Why a stop that the plan leaves out is not in it (a shipment: both halves); `most` places are tried."""
     group = round.shipment_of.get(stop, (stop,))
-    tries = list(tries_of(round, plan, group))
+    survey = survey or Survey(round, plan)
+    tries = list(tries_of(survey, group, most))
     fitting = [one for one in tries if not one.rules]
     if fitting:
-        return not_worth_it(round, plan, group, fitting)
+        return not_worth_it(survey, group, fitting)
     preference = list(PREFERENCE)
     if any(not one.rules & {"window", "skills", "vehicle", "number"} for one in tries):
         preference.remove("window")  # it could be reached in time, if nothing else stood in the way: name that
@@ -78,11 +107,11 @@ def explain(round: Round, plan: Plan, stop: int) -> Reason:
         relaxed = round
         for rule in one.rules:
             relaxed = relax(relaxed, one, group, rule)
-        if not broken_by(relaxed, plan, one.drives, group):
+        if one.rules <= UNTIMED or not broken_by(survey, relaxed, one):
             words = " and ".join(words_of(round, one, group, rule) for rule in sorted(one.rules, key=PREFERENCE.index))
             rules = " and ".join(sorted({"window" if rule == LATE_ELSEWHERE else rule for rule in one.rules}))
             return Reason(words, rules, relaxed)
-    return last_resort(round, plan, group, tries)
+    return last_resort(survey, group, tries)
 
 
 def key_of(one: Try) -> float:
@@ -95,26 +124,38 @@ def key_of(one: Try) -> float:
 # Places to try
 
 
-def tries_of(round: Round, plan: Plan, group: Sequence[int]) -> Iterator[Try]:
-    """Every place in the plan for a stop or a shipment, and what it breaks there."""
-    drives = plan.drives
-    before = {violation.words for violation in plan_of(round, drives).violations}
-    places: list[tuple[float, int, Drive]] = []
-    for number, drive in enumerate(drives):
-        places += [(detour, number, Drive(drive.vehicle, order)) for detour, order in orders(round, drive, group)]
-    places.sort(key=lambda place: place[0])
-    del places[MOST_PLACES:]
-    places += [(0.0, len(drives), Drive(k, tuple(group))) for k, vehicle in enumerate(round.vehicles)]
-    apart = round.most_stops_apart < FOREVER or round.most_time_apart < FOREVER
-    for _, number, drive in places:
+def tries_of(survey: Survey, group: Sequence[int], most: int) -> Iterator[Try]:
+    """The likeliest places in the plan for a stop or a shipment, and what it breaks there."""
+    round, drives = survey.round, survey.drives
+    if survey.served & set(group):  # one half of a shipment alone: no place mends that
+        return
+    for number, drive in places_of(survey, group, most):
         changed = (*drives[:number], drive, *drives[number + 1 :])
         route, found = schedule(round, drive)
-        violations = [violation._replace(route=number) for violation in found if violation.words not in before]
-        if apart or number == len(drives):  # rules of the whole plan may be broken, too
-            whole = [violation for violation in plan_of(round, changed).violations if violation.route is None]
-            violations += [v for v in whole if v.words not in before and v.rule not in ("unassigned", "kept")]
+        violations = [v._replace(route=number) for v in found if v.words not in survey.before]
+        violations += broken_in_plan(survey, round, changed, number)
         if all(v.rule in PREFERENCE for v in violations):
             yield Try(number, changed, route, tuple(violations), frozenset(name(v, route, group) for v in violations))
+
+
+def places_of(survey: Survey, group: Sequence[int], most: int) -> list[tuple[int, Drive]]:
+    """(number of the drive, the drive with the stops), those first that probably break least."""
+    round, drives = survey.round, survey.drives
+    scores = [survey.scores(stop) for stop in group]
+    likely = [sum(float(one[span].min()) for one in scores) for span in survey.spans]  # by drive, at its best places
+    found: list[tuple[float, int, Drive]] = []
+    for number in sorted(range(len(likely)), key=likely.__getitem__):
+        if len(found) > most:
+            break
+        if number >= len(drives):
+            found.append((likely[number], len(drives), Drive(number - len(drives), tuple(group))))
+            continue
+        span = survey.spans[number]
+        mine = [dict(zip(survey.positions[span], one[span].tolist(), strict=True)) for one in scores]
+        placed = orders(round, drives[number], group, mine)
+        found += [(score, number, Drive(drives[number].vehicle, order)) for score, order in placed]
+    found.sort(key=lambda one: one[0])
+    return [(number, drive) for _, number, drive in found[:most]]
 
 
 def name(violation: Violation, route: Route, group: Sequence[int]) -> str:
@@ -123,30 +164,19 @@ def name(violation: Violation, route: Route, group: Sequence[int]) -> str:
     return violation.rule
 
 
-def orders(round: Round, drive: Drive, group: Sequence[int]) -> Iterator[tuple[float, tuple[int, ...]]]:
-    """A drive's order with the stops anywhere after those that are kept, or on a trip of their own; with the detour."""
+def orders(
+    round: Round, drive: Drive, group: Sequence[int], scores: Sequence[Mapping[int, float]]
+) -> Iterator[tuple[float, tuple[int, ...]]]:
+    """A drive's order with the stops anywhere after those that are kept, or on a trip of their own, with its score."""
     vehicle, order = round.vehicles[drive.vehicle], drive.order
-    distance = round.legs_of(vehicle).distance
-
-    def place(at: int) -> int:
-        return round.stops[at].place if at >= 0 else ~at
-
-    def detour(order: tuple[int, ...], stop: int, i: int) -> float:
-        here = round.stops[stop].place
-        before = place(order[i - 1]) if i else vehicle.start
-        after = place(order[i]) if i < len(order) else vehicle.end
-        there = 0.0 if before is None else float(distance[before, here])
-        on = 0.0 if after is None else float(distance[here, after])
-        return there + on - (0.0 if before is None or after is None else float(distance[before, after]))
-
-    first = max((i + 1 for i, at in enumerate(order) if at in vehicle.kept), default=0)
+    first = first_free(vehicle, order)
     for i in range(first, len(order) + 1):
         once = (*order[:i], group[0], *order[i:])
         if len(group) == 1:
-            yield detour(order, group[0], i), once
+            yield scores[0][i], once
             continue
         for j in range(i + 1, len(once) + 1):
-            yield detour(order, group[0], i) + detour(once, group[1], j), (*once[:j], group[1], *once[j:])
+            yield scores[0][i] + scores[1][j - 1], (*once[:j], group[1], *once[j:])
             if j < len(once) and once[j] < 0:
                 break  # both halves are on one trip
     if sum(at < 0 for at in order) + 1 < vehicle.trips:
@@ -155,14 +185,25 @@ def orders(round: Round, drive: Drive, group: Sequence[int]) -> Iterator[tuple[f
             for i in ends:
                 trip = (*group, ~reload) if i < len(order) else (~reload, *group)
                 if i >= first:
-                    yield detour(order, group[0], i), (*order[:i], *trip, *order[i:])
+                    yield OWN_TRIP, (*order[:i], *trip, *order[i:])
 
 
-def broken_by(round: Round, plan: Plan, drives: Sequence[Drive], group: Sequence[int]) -> list[Violation]:
-    """What a plan with the stops breaks that it did not break without them."""
-    before = {(violation.rule, violation.words) for violation in plan_of(round, plan.drives).violations}
-    after = plan_of(round, drives).violations
-    return [violation for violation in after if (violation.rule, violation.words) not in before]
+def broken_in_plan(survey: Survey, round: Round, drives: Sequence[Drive], number: int) -> list[Violation]:
+    """The rules of the whole plan that it breaks with one drive changed, and did not break before."""
+    if round.most_stops_apart < FOREVER or round.most_time_apart < FOREVER:
+        found = [v for v in plan_of(round, drives).violations if v.route is None]
+        found = [v for v in found if v.rule not in ("unassigned", "kept")]
+    elif number < len(survey.drives):
+        return []
+    else:
+        found = list(too_many(round, Counter(drive.vehicle for drive in drives)))
+    return [violation for violation in found if violation.words not in survey.before]
+
+
+def broken_by(survey: Survey, relaxed: Round, one: Try) -> list[Violation]:
+    """What a plan with the stops breaks in a round without a rule, and did not break without them."""
+    found = [violation for violation in schedule(relaxed, one.drive)[1] if violation.words not in survey.before]
+    return [*found, *broken_in_plan(survey, relaxed, one.drives, one.number)]
 
 
 # Relaxing
@@ -213,15 +254,16 @@ def relax(round: Round, one: Try, group: Sequence[int], rule: str) -> Round:
     return change_vehicle(round, one.drive.vehicle, changes[rule])
 
 
-def last_resort(round: Round, plan: Plan, group: Sequence[int], tries: Sequence[Try]) -> Reason:
+def last_resort(survey: Survey, group: Sequence[int], tries: Sequence[Try]) -> Reason:
     """Relax what one place breaks until nothing is broken, and name all of it."""
+    round = survey.round
     for one in tries:
         relaxed, rules = round, dict.fromkeys(sorted(one.rules, key=PREFERENCE.index))
         for _ in range(len(PREFERENCE)):
             for rule in rules:
                 relaxed = relax(relaxed, one, group, rule)
             route, _ = schedule(relaxed, one.drive)
-            found = tuple(broken_by(relaxed, plan, one.drives, group))
+            found = tuple(broken_by(survey, relaxed, one))
             if not found:
                 words = " and ".join(words_of(round, one, group, rule) for rule in rules)
                 named = sorted({"window" if rule == LATE_ELSEWHERE else rule for rule in rules})
@@ -237,14 +279,14 @@ def last_resort(round: Round, plan: Plan, group: Sequence[int], tries: Sequence[
 # Words
 
 
-def not_worth_it(round: Round, plan: Plan, group: Sequence[int], fitting: Sequence[Try]) -> Reason:
+def not_worth_it(survey: Survey, group: Sequence[int], fitting: Sequence[Try]) -> Reason:
     """Of stops that could be served."""
-    now = plan_of(round, plan.drives)
+    round = survey.round
     penalty = sum(round.stops[stop].penalty or 0.0 for stop in group)
     optional = all(round.stops[stop].penalty is not None for stop in group)
-    if optional and round.objective == "vehicles" and all(one.number == len(plan.drives) for one in fitting):
+    if optional and round.objective == "vehicles" and all(one.number == len(survey.drives) for one in fitting):
         return Reason("would take another vehicle", "penalty", round)
-    extra = min(plan_of(round, one.drives).cost for one in fitting) - now.cost + penalty
+    extra = min(one.route.cost - (*survey.costs, 0.0)[one.number] for one in fitting)
     if optional and extra >= penalty - 1e-9:
         words = f"would cost {extra:.6g} more to serve; leaving it out costs {penalty:.6g}"
         return Reason(words, "penalty", round)

@@ -10,7 +10,7 @@ from typing import Any
 
 from routelearn.errors import Infeasible, InputError
 from routelearn.rounds.answers import RoundSolution
-from routelearn.rounds.model import Round
+from routelearn.rounds.model import FOREVER, Round
 from routelearn.rounds.plan import Drive, Plan
 from routelearn.rounds.reasons import with_reasons
 from routelearn.rounds.referee import judge
@@ -23,6 +23,8 @@ from routelearn.solving.solution import Event
 NAMED = 5  # stops that an error names
 MOST_ITERATIONS = 10**12
 RESERVED, RESERVED_A_STOP = 5e-3, 8e-5  # seconds for timing and checking the plan
+RESERVED_A_REASON, MOST_RESERVED = 5e-4, 0.1  # seconds for reasons, where stops may be left out; of all seconds
+LATE, LATER = 0.04, 0.04  # a share of the seconds, and seconds, by which reasons may come late
 
 
 def solve_round(
@@ -35,19 +37,20 @@ def solve_round(
     start: Sequence[Drive] | None = None,
     watch: Watch | None = None,
     tell: Tell | None = None,
+    stop: threading.Event | None = None,
     read_with: Mapping[str, Any] | None = None,
 ) -> RoundSolution:
     """The best plan found in `seconds`, or after so many iterations; `start` is a plan to improve.
 
     With `iterations` the clock does not count, one thread searches unless more are asked for, and equal seeds give
     equal plans. What vehicles keep (`Vehicle.kept`) stays at the beginning of their routes. `watch` hears of every
-    better plan, `tell` why nothing happens yet.
+    better plan, `tell` why nothing happens yet. `stop` ends the search early, with the best plan so far.
     """
     from routelearn.rounds.search import load_kernels, search_round
 
     with compiling_told(tell):  # start-up is not part of the search's time
         load_kernels()
-    began, stop = time.perf_counter(), threading.Event()
+    began, stop = time.perf_counter(), stop or threading.Event()
     seconds, seed, threads = effort(seconds, seed, threads)
     if iterations is not None:
         if isinstance(iterations, bool) or not isinstance(iterations, int) or not 0 <= iterations <= MOST_ITERATIONS:
@@ -60,16 +63,20 @@ def solve_round(
         if watch is not None:
             watch(events[-1])
 
+    reserved = RESERVED + RESERVED_A_STOP * len(round.stops)
+    if round.allow_unassigned or any(stop.penalty is not None for stop in round.stops):  # reasons take time, too
+        reserved += min(RESERVED_A_REASON * len(round.stops), MOST_RESERVED * seconds)
     drives = search_round(
-        round, seconds=max(0.0, seconds - RESERVED - RESERVED_A_STOP * len(round.stops)), iterations=iterations,
-        seed=seed, start=start, watch=hear, threads=threads, stop=stop,
+        round, seconds=max(0.0, seconds - reserved), iterations=iterations, seed=seed, start=start, watch=hear,
+        threads=threads, stop=stop,
     )  # fmt: skip
     plan = plan_of(round, drives)
     if start is not None:  # never worse than what was given
         before = plan_of(round, start)
         plan = before if not before.violations and rank(round, before) < rank(round, plan) else plan
-    plan = with_reasons(round, plan)
     refuse_missing(round, plan)
+    until = began + (1 + LATE) * seconds + LATER - RESERVED_A_STOP * len(round.stops)  # then it is refereed
+    plan = with_reasons(round, plan, until=until if iterations is None else FOREVER)
     verdict = judge(round, plan)
     if verdict.violations:
         raise Infeasible(0, f"{round.source}: {verdict.violations[0].words}")
@@ -99,7 +106,8 @@ def refuse_missing(round_: Round, plan: Plan) -> None:
     missing = [one for one in plan.unassigned if round_.stops[one.stop].penalty is None]
     if round_.allow_unassigned or not missing:
         return
-    named = "; ".join(f"{round_.stops[one.stop].id!r} {one.reason}" for one in missing[:NAMED])
+    told = with_reasons(round_, replace(plan, unassigned=tuple(missing[:NAMED]))).unassigned
+    named = "; ".join(f"{round_.stops[one.stop].id!r} {one.reason}" for one in told)
     more = f"; and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
     count = "1 stop" if len(missing) == 1 else f"{len(missing)} stops"
     raise InputError(

@@ -244,6 +244,8 @@ def timed(round: Round, drive: Drive) -> tuple[list[Node], list[Break]]:
 
 def added(a: Amounts, b: Amounts, sign: float = 1.0) -> Amounts:
     """Sum of amounts; dimensions that one does not name are 0 there."""
+    if len(a) == len(b):
+        return tuple([one + sign * other for one, other in zip(a, b, strict=True)])
     size = max(len(a), len(b))
     return tuple((a[i] if i < len(a) else 0.0) + sign * (b[i] if i < len(b) else 0.0) for i in range(size))
 
@@ -399,7 +401,7 @@ def broken_in_order(round: Round, drive: Drive, route: Route) -> Iterator[Violat
             lacking = ", ".join(sorted(stop.skills - vehicle.skills))
             words = f"stop {stop.id} needs skill {lacking}, which vehicle {vehicle.id} does not have"
             yield Violation(0, i, "skills", words, len(stop.skills - vehicle.skills))
-        if vehicle.id in stop.forbidden or (stop.only is not None and vehicle.id not in stop.only):
+        if not round.named(vehicle, stop):
             yield Violation(0, i, "vehicle", f"vehicle {vehicle.id} may not serve stop {stop.id}", 1.0)
     if number_kept(vehicle, drive.order) < len(vehicle.kept) and (
         vehicle.number == 1 or set(vehicle.kept) & set(drive.order)
@@ -446,10 +448,8 @@ def broken_in_all(
         if round.stops[i].penalty is None and not round.allow_unassigned:
             yield Violation(None, None, "unassigned", f"stop {round.stops[i].id} is not visited", 1.0)
     used = Counter(drive.vehicle for drive in drives)
+    yield from too_many(round, used)
     for k, vehicle in enumerate(round.vehicles):
-        if vehicle.number is not None and used[k] > vehicle.number:
-            words = f"{used[k]} vehicles {vehicle.id} are used; there are {vehicle.number}"
-            yield Violation(None, None, "number", words, used[k] - vehicle.number)
         tried = [drive for drive in drives if drive.vehicle == k and set(vehicle.kept) & set(drive.order)]
         if vehicle.kept and not tried and not (vehicle.number == 1 and used[k]):
             words = f"vehicle {vehicle.id} does not begin with the stops that are kept"
@@ -472,6 +472,14 @@ def broken_in_all(
             words = f"routes take between {length(round.day, min(durations))} and {length(round.day, max(durations))}"
             apart = length(round.day, round.most_time_apart)
             yield Violation(None, None, "time_apart", f"{words}; they may differ by {apart}", by)
+
+
+def too_many(round: Round, used: Counter[int]) -> Iterator[Violation]:
+    """More vehicles of a kind than there are."""
+    for k, vehicle in enumerate(round.vehicles):
+        if vehicle.number is not None and used[k] > vehicle.number:
+            words = f"{used[k]} vehicles {vehicle.id} are used; there are {vehicle.number}"
+            yield Violation(None, None, "number", words, used[k] - vehicle.number)
 
 
 def rank(round: Round, plan: Plan) -> tuple[float, ...]:

@@ -6,9 +6,8 @@ import math
 from collections.abc import Sequence
 from datetime import date, timedelta
 
+from routelearn.rounds.clock import DAY
 from routelearn.rounds.model import Round
-
-DAY = 86_400
 
 
 def told(round_: Round, seconds: float, *, between: str = "T") -> str | float | None:

@@ -29,6 +29,8 @@ from routelearn.rounds.model import (
 )
 
 NAMED = 3  # stops in one message
+MOST_WINDOWS, MOST_BREAKS, MOST_DIMENSIONS = 500, 50, 50  # of a stop or break, of a vehicle, of amounts
+MOST_TRIPS = 1_000_000  # of all vehicles together that could drive
 SLACK = 1e-6  # what sums of doubles may be off by
 
 Flags = NDArray[np.bool_]
@@ -44,7 +46,7 @@ def checked(given: Round) -> Round:
     _check_ids(given)
     _check_numbers(given)
     _check_places(given)
-    tidy = _same_dimensions(_ordered(given))
+    tidy = _possible_trips(_same_dimensions(_ordered(given)))
     _check_shipments(tidy)
     _check_kept(tidy)
     _check_names(tidy)
@@ -81,10 +83,14 @@ def _check_numbers(given: Round) -> None:
         _check_fields(stop, given.at(i))
         if not stop.windows:
             raise InputError(f"{given.at(i)}: no window, so that service can never begin; leave it out for any time")
+        _check_count(len(stop.windows), MOST_WINDOWS, given.at(i), "windows")
+        _check_count(max(len(stop.delivery), len(stop.pickup)), MOST_DIMENSIONS, given.at(i), "dimensions of an amount")
     for k, vehicle in enumerate(given.vehicles):
         where = given.vehicle_at(k)
         _check_fields(vehicle, where)
+        _check_count(len(vehicle.breaks), MOST_BREAKS, where, "breaks")
         for pause in vehicle.breaks:
+            _check_count(len(pause.windows), MOST_WINDOWS, where, "windows of a break")
             for window in pause.windows:
                 _check_window(window, f"{where}, break {shown(pause.id)}", "window")
             _check_number(pause.service, "not negative", f"{where}, break {shown(pause.id)}", "its length")
@@ -96,6 +102,29 @@ def _check_numbers(given: Round) -> None:
         value = getattr(given, one.name)
         if isinstance(value, int | float):
             _check_number(value, one.sign, given.source, one.called)
+
+
+def _check_count(count: int, most: int, where: str, what: str) -> None:
+    if count > most:
+        raise InputError(f"{where}: {count:,} {what}; at most {most} are allowed")
+
+
+def _possible_trips(given: Round) -> Round:
+    """The round with trips that can be counted: if they are too many, no more than stops, since no trip is empty."""
+    count = len(given.stops)
+
+    def trips(vehicles: Iterable[Vehicle]) -> int:
+        return sum(min(count, count if v.number is None else v.number) * v.trips for v in vehicles)
+
+    if trips(given.vehicles) <= MOST_TRIPS:
+        return given
+    vehicles = tuple(replace(v, trips=min(v.trips, count)) for v in given.vehicles)
+    if trips(vehicles) > MOST_TRIPS:
+        raise InputError(
+            f"{given.source}: {trips(vehicles):,} trips of all vehicles together; at most {MOST_TRIPS:,} are allowed: "
+            "say how many vehicles there are (number), and how many trips each may make (trips)"
+        )
+    return replace(given, vehicles=vehicles)
 
 
 def _check_fields(thing: Stop | Vehicle, where: str) -> None:
@@ -154,7 +183,7 @@ def _check_places(given: Round) -> None:
             if place is not None and not 0 <= place < count:
                 raise InputError(f"{given.vehicle_at(k)}: place {place}, but there are {count}, counted from 0")
         if vehicle.profile not in given.legs and ANY not in given.legs:
-            known = ", ".join(map(shown, given.legs))
+            known = ", ".join(map(shown, list(given.legs)[:5]))
             raise InputError(
                 f"{given.vehicle_at(k)}: no legs of the profile {shown(vehicle.profile)}; there are those of {known}"
             )
@@ -347,13 +376,10 @@ class _Arrays:
         self.open = np.array([stop.windows[0][0] for stop in stops])
         soft = np.array([stop.late_cost is not None for stop in stops])
         self.close = np.where(soft, FOREVER, [stop.windows[-1][1] for stop in stops])
-        ids = [vehicle.id for vehicle in given.vehicles]
-        self.named = np.ones((len(stops), len(ids)), dtype=bool)
+        self.named = np.ones((len(stops), len(given.vehicles)), dtype=bool)
         for i, stop in enumerate(stops):
             if stop.only is not None or stop.forbidden:
-                self.named[i] = [
-                    (stop.only is None or name in stop.only) and name not in stop.forbidden for name in ids
-                ]
+                self.named[i] = [given.named(vehicle, stop) for vehicle in given.vehicles]
         self._skills: dict[frozenset[str], Flags] = {}
         self._shortest: dict[tuple[int, int, bool], Matrix] = {}
 

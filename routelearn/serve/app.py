@@ -82,6 +82,14 @@ class Service:
         counts = {name: len(fields[name]) for name in s.OF_ROUNDS if isinstance(fields.get(name), list)}
         if (count := sum(counts.values())) > self.limits.nodes:
             raise over(422, "nodes", self.limits.nodes, f"{count} stops", next(iter(counts)))
+        for name in ("depots", "vehicles", "routes", "profiles"):
+            many = fields.get(name)
+            if isinstance(many, list | dict) and len(many) > self.limits.nodes:
+                raise over(422, "nodes", self.limits.nodes, f"{len(many)} {name}", name)
+        for name in (*counts, "vehicles", "routes"):
+            entries = sum(map(_entries, fields[name])) if isinstance(fields.get(name), list) else 0
+            if entries > self.limits.entries:
+                raise over(422, "entries", self.limits.entries, f"{entries} entries of lists in {name}", name)
         return count
 
     def rollouts(self, fields: dict[str, Any]) -> int:
@@ -198,6 +206,13 @@ async def _next(parts: asyncio.Queue[bytes], left: asyncio.Future[Any]) -> bytes
 async def _left(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
+
+
+def _entries(thing: Any) -> int:
+    """How many entries the lists in an object have, those of its own objects too (VROOM's pickup and delivery)."""
+    if not isinstance(thing, dict):
+        return len(thing) if isinstance(thing, list) else 0
+    return sum(_entries(value) for value in thing.values() if isinstance(value, list | dict))
 
 
 def _client(request: Request) -> str:

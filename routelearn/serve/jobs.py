@@ -273,7 +273,7 @@ def solve(
 ) -> dict[str, Any]:
     """The best solution found in the request's seconds; `send` hears of every better one, but of rounds."""
     if "iterations" in fields:
-        return _round(fields)
+        return _round(fields, board.stop)
     if fields["seconds"] == 0 and fields["solver"] is None:
         [[(_, result)]] = construct([(0, fields)], limits, models)
         if isinstance(result, Exception):
@@ -311,12 +311,13 @@ def round_of(fields: dict[str, Any]) -> Round:
     return round_from_document(document, SOURCE)
 
 
-def _round(fields: dict[str, Any]) -> dict[str, Any]:
+def _round(fields: dict[str, Any], stop: threading.Event) -> dict[str, Any]:
     from routelearn.rounds.solving import solve_round
 
     found = solve_round(
-        round_of(fields), seconds=fields["seconds"], iterations=fields["iterations"], seed=fields["seed"], threads=1
-    )
+        round_of(fields), seconds=fields["seconds"], iterations=fields["iterations"], seed=fields["seed"], threads=1,
+        stop=stop,
+    )  # fmt: skip
     return _told(found, fields)
 
 

@@ -20,6 +20,7 @@ class Limits:
     queue: int = 512  # requests that wait for a worker, per lane
     in_flight: int = 1024  # requests being answered at once
     iterations: int = 1_000_000  # steps of one search of a round that ends by count
+    entries: int = 40_000  # of all lists in a round's stops, vehicles and routes: windows, breaks, skills, visits
 
 
 class Refused(Exception):

@@ -29,4 +29,8 @@ def inserting(monkeypatch):
 @pytest.fixture
 def plain_reasons(monkeypatch):
     """Reasons that can be told from others."""
-    monkeypatch.setattr(reasons, "reason", lambda round_, plan, stop: f"has no van ({round_.stops[stop].id})")
+
+    def explain(round_, plan, stop, **how):
+        return reasons.Reason(f"has no van ({round_.stops[stop].id})", "", round_)
+
+    monkeypatch.setattr(reasons, "explain", explain)

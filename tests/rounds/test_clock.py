@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from routelearn.rounds.clock import iso, length, spoken
+from routelearn.rounds.clock import length, spoken
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,3 @@ def test_times(day: str | None, seconds: float, words: str) -> None:
 )  # fmt: skip
 def test_lengths(day: str | None, seconds: float, words: str) -> None:
     assert length(day, seconds) == words
-
-
-def test_iso() -> None:
-    assert iso("2026-12-31", 86_400.0 + 36_900.4) == "2027-01-01T10:15:00"

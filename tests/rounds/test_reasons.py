@@ -12,11 +12,12 @@ import pytest
 from random_rounds import random_round
 from round_cases import line, stop, van
 
+from routelearn.rounds import reasons
 from routelearn.rounds.model import Break, Round
 from routelearn.rounds.plan import Drive, Plan
 from routelearn.rounds.reasons import explain, reason, with_reasons
 from routelearn.rounds.referee import judge
-from routelearn.rounds.timing import RULES, plan_of
+from routelearn.rounds.timing import RULES, plan_of, schedule
 
 FIELDS = {  # what may differ in a round without a rule
     "skills": {"skills"}, "vehicle": {"only", "forbidden"}, "capacity": {"capacity"}, "window": {"windows"},
@@ -196,3 +197,30 @@ def test_every_stop_left_out_gets_its_reason() -> None:
         "needs skill 3, which no vehicle has", "would cost 40 more to serve; leaving it out costs 1",
     ]  # fmt: skip
     assert not judge(round, plan).violations
+
+
+def full_line(count: int) -> tuple[Round, Plan]:
+    """So many stops at one place, of which a van takes 30."""
+    stops = [replace(stop(1, delivery=(1.0,)), id=f"s{i}") for i in range(count)]
+    round = line(stops, van(capacity=(30.0,)), allow_unassigned=True)
+    return round, plan_of(round, [Drive(0, tuple(range(30)))])
+
+
+def test_reasons_of_many_stops_take_few_tries(monkeypatch: pytest.MonkeyPatch) -> None:
+    round, plan = full_line(430)
+    asked: list[Drive] = []
+
+    def counted(round: Round, drive: Drive) -> object:
+        asked.append(drive)
+        return schedule(round, drive)
+
+    monkeypatch.setattr(reasons, "schedule", counted)
+    told = with_reasons(round, plan).unassigned
+    assert {entry.reason for entry in told} == {"every vehicle that could take it is full"}
+    assert len(told) == 400
+    assert len(asked) <= 4 * len(told)  # all 31 places of each would be 12,400
+
+
+def test_without_time_the_words_say_so() -> None:
+    round, plan = full_line(32)
+    assert [entry.reason for entry in with_reasons(round, plan, until=0.0).unassigned] == 2 * [reasons.NO_TIME]

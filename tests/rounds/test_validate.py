@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from round_cases import line, stop, van
 
 from routelearn.errors import InputError
 from routelearn.rounds.model import ALWAYS, ANY, FOREVER, Break, Legs, Round, Stop, Vehicle
@@ -135,3 +136,19 @@ def test_a_detour_may_be_shorter():
 
 def test_an_open_vehicle_can_reach_any_stop():
     assert checked(replace(with_stop(windows=((0.0, 1.0),)), vehicles=(replace(VAN, start=None),)))
+
+
+def test_trips_without_number_are_as_many_as_stops() -> None:
+    assert checked(line(3, van(trips=10**9, reloads=(0,)))).vehicles[0].trips == 3
+
+
+def test_sizes_are_limited_before_anything_is_planned() -> None:
+    many = [replace(stop(1), id=f"s{i}") for i in range(1001)]
+    for round_, words in (
+        (line(many, van(number=None, trips=10**9, reloads=(0,))), "1,002,001 trips of all vehicles together"),
+        (line([stop(0, windows=tuple((float(i), i + 0.5) for i in range(501)))]), "501 windows; at most 500"),
+        (line([stop(0, delivery=(1.0,) * 51)]), "51 dimensions of an amount; at most 50"),
+        (line(1, van(breaks=tuple(Break(id=str(i)) for i in range(51)))), "51 breaks; at most 50"),
+    ):
+        with pytest.raises(InputError, match=words):
+            checked(round_)

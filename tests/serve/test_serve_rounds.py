@@ -6,6 +6,7 @@ import base64
 import copy
 import importlib.util
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -64,7 +65,7 @@ def test_every_violation_is_told(server):
         ({"routes": [{"vehicle": "truck", "stops": ["A"]}]}, "the request: route 1 has the vehicle 'truck'"),
         ({"routes": [["Z"]]}, "the request: route 1 visits 'Z', which is not among the stops"),
         ({"speed": None}, "speed"),
-        ({"stops": []}, "the request: 'stops' is a list; a list of stops is needed"),
+        ({"stops": []}, "the request: 'stops' is empty; a list of stops is needed"),
         ({"nonsense": 1}, "'nonsense' is not known"),
     ],
 )
@@ -212,3 +213,39 @@ def test_a_stop_that_is_moved_is_checked_at_once(opened):
     opened.wait_for_function(f"document.querySelectorAll('#round-broken li').length == {told}")
     opened.click("#round-undo")
     assert opened.locator("#round-broken li").count() == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "limit"),
+    [
+        ({"vehicles": [{"id": str(i), "capacity": 9} for i in range(2001)]}, "nodes"),
+        ({"depots": [{"lat": 52, "lon": 5}] * 2001}, "nodes"),
+        ({"stops": [{**ROUND["stops"][0], "windows": [[i, i + 1] for i in range(40_001)]}]}, "entries"),
+        ({"vehicles": [{"id": "van", "breaks": [{"windows": [[i, i + 1]]} for i in range(40_001)]}]}, "entries"),
+        ({"routes": [{"vehicle": "van", "stops": ["A"]}] * 2001}, "nodes"),
+        ({"routes": [{"vehicle": "van", "stops": ["A"] * 40_001}]}, "entries"),
+    ],
+)
+def test_rounds_of_malicious_size_are_refused_before_they_are_read(server, changes, limit):
+    answer = post(server, "/check", {**ROUND, "routes": PLAN, **changes})
+    assert (answer.status_code, answer.json()["limit"]) == (422, limit), answer.text
+
+
+def test_a_thousand_million_trips_are_as_many_as_there_are_stops(server):
+    fleet = [{**ROUND["vehicles"][0], "trips": 10**9}]
+    assert post(server, "/check", {**ROUND, "vehicles": fleet, "routes": PLAN}).status_code == 200
+
+
+@needs_search
+def test_a_cancelled_search_ends_at_once():
+    from routelearn.serve import jobs
+    from routelearn.serve.limits import Limits
+    from routelearn.solving.board import Board
+
+    board = Board()
+    board.stop.set()  # as the worker does when the client has gone
+    fields = {**ROUND, "seconds": 0.0, "iterations": None, "seed": 0}
+    jobs.solve(fields, Limits(), board, None)  # compiles, the first time
+    began = time.perf_counter()
+    jobs.solve({**fields, "seconds": 30.0}, Limits(), board, None)
+    assert time.perf_counter() - began < 5

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 from routelearn.data.numbers import blank, real, shown
 from routelearn.errors import InputError
+from routelearn.rounds.clock import DAY
 from routelearn.rounds.model import ALWAYS, Window
 
-DAY, HOUR, MINUTE = 86_400, 3_600, 60
+HOUR, MINUTE = 3_600, 60
 LONGEST = 200  # characters of a cell with windows
 ANY_TIME = (
     *("any", "any time", "anytime", "all day", "ganztags", "ganztägig", "egal", "flexibel", "jederzeit", "-"),

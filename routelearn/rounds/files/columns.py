@@ -313,8 +313,11 @@ def _amounts(claims: dict[str, Column], kind: type, source: str) -> None:
 
 
 def check_typos(names: Sequence[str], kind: type, where: str) -> None:
-    """Refuse a name that looks like a typing error of a known one."""
+    """Refuse a name that looks like a typing error of a known one, of stops also of the first other word for each."""
     known = canonical(kind)
+    if kind is Stop:  # what is dropped there changes the plan: demnad, servcie_time, window_strat
+        known += [one.also[0].lower().replace(" ", "_") for one in attributes_of(Stop) if one.also]
+        known += ["window_start", "window_end"]
     for name in names[:TYPOS]:
         plain = name.strip().lower().replace(" ", "_")
         if close := difflib.get_close_matches(plain, known, 1, 0.82):

@@ -87,7 +87,7 @@ def _rows(data: Mapping[str, Any], source: str, given: Given | None) -> list[Row
     """The depots with places of their own, then the stops; every one has an id."""
     raw = data.get("stops")
     if not isinstance(raw, list) or not raw:
-        raise InputError(f"{source}: 'stops' is {shown(raw)}; a list of stops is needed")
+        raise InputError(f"{source}: 'stops' is {'empty' if raw == [] else shown(raw)}; a list of stops is needed")
     stops = [_stop(stop, source, i) for i, stop in enumerate(raw, 1)]
     if all(blank(stop.get("id")) for stop in stops):
         names = [str(stop.get("name") or "").strip() for stop in stops]

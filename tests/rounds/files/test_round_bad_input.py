@@ -172,7 +172,7 @@ def changed(*path: Any, to: Any) -> dict[str, Any]:
     ("path", "to", "words"),
     [
         (("lunch",), 1, "request: 'lunch' is not known; the keys are stops"),
-        (("stops",), [], "request: 'stops' is a list; a list of stops is needed"),
+        (("stops",), [], "request: 'stops' is empty; a list of stops is needed"),
         (("stops", 0), 7, "request, stop 1: 7; an object with x and y, or lat and lon, is needed"),
         (("stops", 0, "windows"), ["10:00", "08:00"], "request, stop 1: windows runs backwards"),
         (("stops", 0, "windows"), [[5]], "request, stop 1: windows is a list; a stretch"),
@@ -211,3 +211,13 @@ def test_broken_workbooks():
             parse_round(data, "a.xlsx")
     with pytest.raises(InputError, match="no sheet of stops"):
         parse_round(workbook(Fahrzeuge=[["id"], ["v"]]), "a.xlsx")
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("demnad", "demand"), ("servcie_time", "service_time"), ("window_strat", "window_start"), ("delivry", "delivery")],
+)
+def test_typing_errors_in_names_of_columns_are_refused(typed: str, meant: str) -> None:
+    text = f"id,lat,lon,{typed},window\nd,52,5,,\na,52.1,5,3,08:00-10:00\n"
+    with pytest.raises(InputError, match=f"'{typed}' is not known; did you mean '{meant}'"):
+        parse_round(text.encode(), "tour.csv", options={"vehicles": "2", "capacity": "10", "speed": "30"})

@@ -212,9 +212,7 @@ class Round:
     most_time_apart: float = told("instance", FOREVER, "how far routes may differ in time", unit="time")
     allow_unassigned: bool = False  # stops that must be visited may be left out, with a reason
     dimensions: tuple[str, ...] = ()  # what amounts are called
-    day: str | None = (
-        None  # clock times came in, and 0 is this midnight ("2026-11-16"; "": of no date); None: numbers did
-    )
+    day: str | None = None  # clock times came in: 0 is the midnight of this day ("": of no date); None: numbers did
     rounding: str = "none"
     length_unit: Literal["", "m", "km"] = ""  # of distances, where the file or its places tell
     separator: str = ","  # of the table that came in: the itinerary goes out alike

@@ -8,6 +8,8 @@ import logging
 import os
 import queue
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from multiprocessing.connection import Connection
@@ -17,6 +19,19 @@ from routelearn.serve.limits import Limits, Refused
 
 log = logging.getLogger("routelearn.serve")
 
+# Compiles the search for rounds onto the disk, and ends with the worker that started it.
+COMPILE_ROUNDS = """
+import os, threading, time
+os.nice(19)
+parent = os.getppid()
+def follow():
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
+threading.Thread(target=follow, daemon=True).start()
+from routelearn.rounds.search import load_kernels
+load_kernels()
+"""
 FIRST = 2  # so many problems, in the registry's order, a worker can search before it says that it is ready
 
 Job = tuple[int, str, dict[str, Any]]  # its number, its kind, the request's fields
@@ -73,7 +88,7 @@ class ServiceWorker:
         warm(self.lane, self.models)
         self.send("ready")
         if self.lane != "construct":  # the rest meanwhile: a first request for it must not wait for a compiler
-            threading.Thread(target=warm_others, daemon=True).start()
+            threading.Thread(target=warm_others, args=(self.lane,), daemon=True).start()
         while (jobs := self.inbox.get()) is not None:
             if self.lane == "construct":
                 self.construct(jobs)
@@ -160,13 +175,17 @@ def warm(lane: str, models: dict[str, str]) -> None:
         warm_search(list(served())[:FIRST])
 
 
-def warm_others() -> None:
+def warm_others(lane: str) -> None:
     """Compiled code of the other problems, one after the other."""
     from routelearn.rounds.search import load_kernels
     from routelearn.serve.catalogue import served
 
     warm_search(list(served())[FIRST:])
+    if lane != "short":  # one of the workers compiles for all
+        return
     try:
+        # In a process of its own: numba holds one lock while it compiles, and requests would wait for it.
+        subprocess.run([sys.executable, "-c", COMPILE_ROUNDS], check=True, stdout=subprocess.DEVNULL)
         load_kernels()
     except Exception as error:  # the request that needs it will tell
         log.error("the search for rounds could not be prepared", exc_info=error)

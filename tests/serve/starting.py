@@ -17,6 +17,9 @@ class Server:
     """A server on a free port."""
 
     def __init__(self, *flags, token=None):
+        from routelearn.rounds.search import load_kernels
+
+        load_kernels()  # onto the disk, so that no server compiles them beside the tests
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]

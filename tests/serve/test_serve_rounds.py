@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import copy
-import importlib.util
 import shutil
 import time
 from pathlib import Path
@@ -15,9 +14,6 @@ from requesting import post
 httpx = pytest.importorskip("httpx")
 EXAMPLES = Path(__file__).parents[2] / "examples"
 pytestmark = pytest.mark.extra
-needs_search = pytest.mark.skipif(
-    importlib.util.find_spec("routelearn.rounds.search") is None, reason="the search of rounds is not there"
-)
 ROUND = {
     "depot": {"id": "yard", "lat": 52.09, "lon": 5.12},
     "stops": [
@@ -35,7 +31,7 @@ PLAN = [{"vehicle": "van", "stops": ["A", "B", "C"]}]
 
 
 def solved(server, body):
-    """The answer of a search; the first one compiles."""
+    """The answer of a search."""
     return httpx.post(server.url + "/solve", json=body, timeout=300)
 
 
@@ -128,7 +124,6 @@ def test_a_file_of_stops_stays_what_it_was(server):
     assert body.get("round") is None
 
 
-@needs_search
 def test_a_round_is_solved(server):
     answer = solved(server, {**ROUND, "seconds": 0.2})
     assert answer.status_code == 200, answer.text
@@ -140,13 +135,11 @@ def test_a_round_is_solved(server):
     assert not again.get("violations")
 
 
-@needs_search
 def test_equal_iterations_give_equal_plans(server):
     first, second = (solved(server, {**ROUND, "iterations": 200}).json() for _ in range(2))
     assert first["routes"] == second["routes"]
 
 
-@needs_search
 def test_stops_that_nobody_can_serve_are_named(server):
     heavy = copy.deepcopy(ROUND)
     heavy["stops"][0]["delivery"] = 50
@@ -196,7 +189,6 @@ def test_the_page_shows_the_vehicles_of_a_round(opened):
     assert opened.locator('[aria-label="shift of Van 1"]').input_value().startswith("06:00")
 
 
-@needs_search
 def test_a_stop_that_is_moved_is_checked_at_once(opened):
     opened.fill("#seconds", "0.5")
     opened.click("#solve")
@@ -236,7 +228,6 @@ def test_a_thousand_million_trips_are_as_many_as_there_are_stops(server):
     assert post(server, "/check", {**ROUND, "vehicles": fleet, "routes": PLAN}).status_code == 200
 
 
-@needs_search
 def test_a_cancelled_search_ends_at_once():
     from routelearn.serve import jobs
     from routelearn.serve.limits import Limits

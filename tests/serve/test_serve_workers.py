@@ -230,7 +230,7 @@ def test_a_problem_of_ones_own_neither_stops_a_worker_nor_fills_its_log(monkeypa
 
     monkeypatch.setitem(PROBLEMS, Unknown.name, Unknown())
     monkeypatch.setattr(process, "FIRST", len(PROBLEMS) - 1)
-    process.warm_others()
+    process.warm_others("long")
     assert caplog.text == ""
 
 

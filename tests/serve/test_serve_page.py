@@ -51,7 +51,7 @@ def page(server, browser, request):
     options = getattr(request, "param", {})
     context = browser.new_context(accept_downloads=True, bypass_csp=True, **options)  # its waiting evaluates text
     opened = context.new_page()
-    opened.set_default_timeout(30_000)
+    opened.set_default_timeout(120_000)  # a first search may wait for a compiler
     complaints, elsewhere = [], []
     # A 4xx answer that the page shows is reported by the browser as a failed load; that is no defect of the page.
     opened.on(
@@ -338,7 +338,7 @@ def prefixed(server):
 
 def test_the_page_works_under_a_path_of_a_proxy(prefixed, browser):
     page = browser.new_context(bypass_csp=True).new_page()
-    page.set_default_timeout(30_000)
+    page.set_default_timeout(120_000)  # a first search may wait for a compiler
     page.goto(prefixed)
     page.wait_for_function("document.querySelectorAll('#problem option').length === 8")
     choose(page, "tsp", 9)
@@ -492,7 +492,7 @@ def plugged(new_server, browser):
     started = new_server("--plugin", plugin)
     context = browser.new_context(bypass_csp=True)
     opened = context.new_page()
-    opened.set_default_timeout(30_000)
+    opened.set_default_timeout(120_000)  # a first search may wait for a compiler
     complaints = []
     opened.on("pageerror", lambda error: complaints.append(str(error)))
     opened.goto(started.url)

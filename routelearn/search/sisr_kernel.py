@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from routelearn.search.compiling import kernel
+from routelearn.search.compiling import inlined, kernel
 from routelearn.search.graph import below, draw
 from routelearn.search.routes import copy_all, copy_route, link, turn_round, unlink
 from routelearn.search.rules import fill_up, fits_between, grow, has_room, keeps, needs, refresh, restore, save
@@ -89,6 +89,18 @@ def routes_used(routes):
     return used
 
 
+@inlined
+def string(size, longest, state):
+    """How many of a route's customers leave, and how many between them stay."""
+    length = min(np.int64(1.0 + draw(state) * min(longest, np.float64(size))), size)
+    skip = 0
+    if 1 < length < size and draw(state) < SPLIT_STRING:
+        skip = 1
+        while length + skip < size and draw(state) < SPLIT_LONGER:
+            skip += 1
+    return length, skip
+
+
 @kernel
 def ruin(routes, rules, legs, near, demand, served, customers, used, out, dirty, is_dirty, state):
     """Remove strings around a random customer. Gives (change of length, number out, routes changed)."""
@@ -107,13 +119,7 @@ def ruin(routes, rules, legs, near, demand, served, customers, used, out, dirty,
         if is_dirty[r]:
             continue
         size = routes.visits[r]
-        length = np.int64(1.0 + draw(state) * min(longest, np.float64(size)))
-        length = min(length, size)
-        skip = 0
-        if 1 < length < size and draw(state) < SPLIT_STRING:
-            skip = 1
-            while length + skip < size and draw(state) < SPLIT_LONGER:
-                skip += 1
+        length, skip = string(size, longest, state)
         # The string (with the stretch it skips) starts up to `span` - 1 places before c.
         span = length + skip
         back = below(state, span)

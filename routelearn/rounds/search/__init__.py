@@ -12,8 +12,9 @@ import numpy as np
 
 from routelearn.rounds.model import ANY, Legs, Round, Stop, Vehicle
 from routelearn.rounds.plan import Drive
-from routelearn.rounds.search import ruin
-from routelearn.rounds.search.arrays import Data, data_of
+from routelearn.rounds.search import annealing
+from routelearn.rounds.search.arrays import Data, Ints, data_of
+from routelearn.rounds.search.desk import BEST, COST, new_desk
 from routelearn.rounds.search.routes import new_routes
 from routelearn.rounds.search.walking import carries
 from routelearn.runtime.processors import usable_processors
@@ -36,25 +37,24 @@ class Engine:
 
     def __init__(self, x: Round, seed: int = 0, data: Data | None = None):
         self.round, self.data = x, data_of(x) if data is None else data
-        self.routes, self.desk = new_routes(self.data), ruin.new_desk(self.data)
+        self.routes, self.desk = new_routes(self.data), new_desk(self.data)
         self.random = random_state(seed)
 
-    def take_up(self, other: Engine) -> None:
-        """Go on from the best plan of another engine for the same round."""
-        plan = other.desk.best.copy()
-        ruin.load(self.data, self.routes, self.desk, plan)
-        if self.desk.real[ruin.COST] < self.desk.real[ruin.BEST]:
-            self.desk.real[ruin.BEST] = self.desk.real[ruin.COST]
+    def take_up(self, plan: Ints) -> None:
+        """Go on from another engine's best plan of the same round."""
+        annealing.load(self.data, self.routes, self.desk, plan)
+        if self.desk.real[COST] < self.desk.real[BEST]:
+            self.desk.real[BEST] = self.desk.real[COST]
             self.desk.best[:] = plan
 
     def construct(self, start: Sequence[Drive] = ()) -> None:
         """Take up drives, and insert all other stops where they cost least."""
         d, x, desk = self.data, self.routes, self.desk
-        ruin.load(d, x, desk, self._written(start))
-        desk.real[ruin.BEST] = np.inf
-        ruin.anneal(d, x, desk, 0.0, 1, True, self.random)
+        annealing.load(d, x, desk, self._written(start))
+        desk.real[BEST] = np.inf
+        annealing.anneal(d, x, desk, 0.0, 1, True, self.random)
 
-    def _written(self, drives: Sequence[Drive]) -> np.ndarray:
+    def _written(self, drives: Sequence[Drive]) -> Ints:
         """Drives as the kernels have them; vehicles with kept stops drive in any case."""
         d = self.data
         node = {int(place): n for n, place in enumerate(d.place) if n >= len(d.stop)}
@@ -86,11 +86,11 @@ class Engine:
         driven = x.route["cost"][used] - d.vehicle["fixed"][d.slot["kind"][used]]
         mean = driven.sum() / max(1, len(d.stop) - x.size[1])
         temperature = HOT * (COLD / HOT) ** cooled * mean
-        ruin.anneal(self.data, self.routes, self.desk, temperature, work, False, self.random)
+        annealing.anneal(self.data, self.routes, self.desk, temperature, work, False, self.random)
 
     @property
     def cost(self) -> float:
-        return float(self.desk.real[ruin.BEST])
+        return float(self.desk.real[BEST])
 
     def drives(self) -> tuple[Drive, ...]:
         """The best plan."""
@@ -128,18 +128,21 @@ def search_round(
         threads = 1 if iterations is not None else min(MOST_THREADS, usable_processors())
     data = data_of(x)
     engines = [Engine(x, seed + SEEDS * k, data) for k in range(threads)]
-    lock, best = threading.Lock(), [float("inf")]
+    lock = threading.Lock()
+    best, best_plan = float("inf"), engines[0].desk.best.copy()
 
-    def tell(cost: float) -> None:
+    def tell(engine: Engine) -> None:
+        """The engine's best plan is copied by its own thread: its kernels write it without the GIL."""
+        nonlocal best
         with lock:
-            if cost < best[0]:
-                best[0] = cost
+            if engine.cost < best:
+                best, best_plan[:] = engine.cost, engine.desk.best
                 if watch is not None:
-                    watch(time.perf_counter() - began, cost)
+                    watch(time.perf_counter() - began, best)
 
     def search(engine: Engine) -> None:
         engine.construct(start or ())
-        tell(engine.cost)
+        tell(engine)
         done, rate, now, joined = 0, 0.0, time.perf_counter(), threads == 1
         while not stop.is_set() and (done < iterations if iterations is not None else now < began + seconds):
             if iterations is not None:
@@ -149,14 +152,16 @@ def search_round(
                 work = max(1, int(rate * min(SLICE, began + seconds - now)))
                 if not joined and cooled > JOIN:
                     joined = True
-                    engine.take_up(min(engines, key=lambda other: other.cost))
+                    with lock:
+                        plan = best_plan.copy()
+                    engine.take_up(plan)
             before = engine.cost
             engine.explore(cooled, work)
             done += work
             then, now = now, time.perf_counter()
             rate = work / max(now - then, 1e-9)
             if engine.cost < before:
-                tell(engine.cost)
+                tell(engine)
 
     with ThreadPoolExecutor(max(1, threads - 1)) as pool:
         others = [pool.submit(search, engine) for engine in engines[1:]]

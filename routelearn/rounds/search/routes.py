@@ -296,3 +296,40 @@ def fits(d, x, k, p, i, s):
         if lasts + wait + x.at[s].after > d.vehicle[k].max_duration + SLACK:
             return False
     return True
+
+
+@kernel
+def behind_kept(d, x, r, p):
+    """Whether p comes at the end of the stops that route r begins with, or later."""
+    n = d.stop.shape[0]
+    i, seen = n + r, 0
+    while i != p:
+        i = x.at[i].succ
+        if i < n:
+            seen += 1
+    return seen >= d.slot[r].kept
+
+
+@inlined
+def reloads_at(d, k, reload):
+    """The node of a reload: of the kind's first place before (1) or behind (-1) a stop, its second (2, -2), ..."""
+    return d.reloads[k, abs(reload) - 1]
+
+
+@inlined
+def free_reload(d, x, r):
+    """A reload that route r may still make; -1: none."""
+    n, slots = d.stop.shape[0], d.slot.shape[0]
+    for i in range(n + 2 * slots + d.slot[r].reload_from, n + 2 * slots + d.slot[r].reload_to):
+        if x.at[i].slot < 0:
+            return i
+    return -1
+
+
+@inlined
+def put_reload(d, x, r, p, reload):
+    """A reload goes behind p, for a stop that goes before or behind it; behind which id that stop goes."""
+    j = free_reload(d, x, r)
+    x.at[j].node = reloads_at(d, d.slot[r].kind, reload)
+    link(d, x, j, p)
+    return j if reload > 0 else p

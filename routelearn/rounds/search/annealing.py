@@ -1,0 +1,230 @@
+"""Slack induction by string removals (Christiaens and Vanden Berghe 2020) on rounds.
+
+Ruin: strings of neighbouring stops leave. Recreate: each goes where it costs least, or stays out where that is cheaper;
+now and then a place is overlooked. Accept: simulated annealing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from routelearn.rounds.search.arrays import BRINGS, TAKES
+from routelearn.rounds.search.desk import BEST, COST, price, restore
+from routelearn.rounds.search.fleet import choose_kinds, retype
+from routelearn.rounds.search.insertion import recreate
+from routelearn.rounds.search.routes import SLACK, clear, free_reload, link, refresh
+from routelearn.rounds.search.ruin import ruin
+from routelearn.search.compiling import inlined, kernel
+from routelearn.search.graph import below, draw
+
+RETRIED = 10  # stops that nobody visits, tried again in each step
+RETYPED = 0.1  # how often a ruined route goes to a vehicle of another kind, where there are several
+CHOSEN = 0.1  # and how often the cheapest kind is looked for
+
+
+@inlined
+def order(d, desk, removed, state):
+    """Sort those out: at random, most to carry, farthest or nearest first, narrowest or earliest or latest window."""
+    dice = draw(state) * 18.0
+    a, b = d.vehicle[0].start, d.vehicle[0].price
+    for j in range(removed):
+        i = desk.removed[j].stop
+        if dice < 4.0:
+            desk.removed[j].key = draw(state)
+        elif dice < 8.0:
+            desk.removed[j].key = -(d.amount[i, 0, BRINGS] + d.amount[i, 0, TAKES])
+        elif dice < 10.0:
+            desk.removed[j].key = -d.cost[b, a, i]
+        elif dice < 11.0:
+            desk.removed[j].key = d.cost[b, a, i]
+        elif dice < 13.0:
+            desk.removed[j].key = d.window[i, 0, 1] - d.window[i, 0, 0]
+        elif dice < 15.0:
+            desk.removed[j].key = d.window[i, 0, 0]
+        else:
+            desk.removed[j].key = -d.window[i, 0, 1]
+    for j in range(1, removed):
+        key, c = desk.removed[j].key, desk.removed[j].stop
+        at = j - 1
+        while at >= 0 and desk.removed[at].key > key:
+            desk.removed[at + 1].key = desk.removed[at].key
+            desk.removed[at + 1].stop = desk.removed[at].stop
+            at -= 1
+        desk.removed[at + 1].key = key
+        desk.removed[at + 1].stop = c
+
+
+@inlined
+def retry(d, x, desk, removed, seed, state):
+    """Add some of the stops that nobody visits to those removed, half of them near the seed; how many then."""
+    count = min(RETRIED, x.size[1])
+    at = 0
+    for k in range(count):
+        i = seed
+        if 2 * k < count:
+            while at < d.near.shape[1] and x.at[i].out < 0:
+                i = d.near[seed, at]
+                at += 1
+        if x.at[i].out < 0 or 2 * k >= count:
+            i = x.out[below(state, x.size[1])]
+        if d.stop[i].mate >= 0 and d.stop[i].second:
+            i = d.stop[i].mate
+        known = False
+        for j in range(removed):
+            known |= desk.removed[j].stop == i
+        if not known:
+            desk.removed[removed].stop = i
+            removed += 1
+    return removed
+
+
+@inlined
+def cost_out(d, x, i):
+    """How much more than before is left out with stop i."""
+    now, before = x.at[i].slot < 0, x.at[i].out >= 0
+    return d.stop[i].unserved * (np.float64(now) - np.float64(before))
+
+
+@inlined
+def settle_out(x, i):
+    """Whether stop i is out, as it now is."""
+    now, at = x.at[i].slot < 0, x.at[i].out
+    if now and at < 0:
+        x.at[i].out = x.size[1]
+        x.out[x.size[1]] = i
+        x.size[1] += 1
+    elif not now and at >= 0:
+        last = x.out[x.size[1] - 1]
+        x.out[at] = last
+        x.at[last].out = at
+        x.at[i].out = -1
+        x.size[1] -= 1
+
+
+@inlined
+def apart(d, x):
+    """How far routes differ beyond what is allowed, in stops and mean legs."""
+    if x.size[0] == 0:
+        return 0.0
+    few, many, short, long = np.inf, -np.inf, np.inf, -np.inf
+    for u in range(x.size[0]):
+        r = x.route[u].used
+        few, many = min(few, x.route[r].visits), max(many, x.route[r].visits)
+        short, long = min(short, x.route[r].lasts), max(long, x.route[r].lasts)
+    return max(many - few - d.stops_apart, 0.0) + max(long - short - d.time_apart - SLACK, 0.0) / d.mean_leg
+
+
+@inlined
+def unequal(d, x):
+    """The price of that in the search."""
+    if not d.apart:
+        return 0.0
+    return d.much * apart(d, x)
+
+
+@inlined
+def keep_best(d, x, desk):
+    """Write down the plan as it is."""
+    n, slots = d.stop.shape[0], d.slot.shape[0]
+    at = 0
+    for u in range(x.size[0]):
+        r = x.route[u].used
+        desk.best[at] = r
+        at += 1
+        i = x.at[n + r].succ
+        while i != n + slots + r:
+            desk.best[at] = i if i < n else -2 - x.at[i].node
+            at += 1
+            i = x.at[i].succ
+        desk.best[at] = -1
+        at += 1
+    desk.best[at] = -1
+
+
+@kernel
+def load(d, x, desk, plan):
+    """Take up a plan, written as `keep_best` does."""
+    n = d.stop.shape[0]
+    clear(d, x)
+    at = 0
+    while plan[at] >= 0:
+        r = plan[at]
+        p = n + r
+        at += 1
+        while plan[at] != -1:
+            i = plan[at]
+            if i < 0:
+                node, i = -2 - i, free_reload(d, x, r)
+                x.at[i].node = node
+            link(d, x, i, p)
+            if i < n:
+                settle_out(x, i)
+            p = i
+            at += 1
+        at += 1
+        refresh(d, x, r)
+        x.route[r].cost = price(d, x, desk, r)
+    total = unequal(d, x)
+    for u in range(x.size[0]):
+        total += x.route[x.route[u].used].cost
+    for j in range(x.size[1]):
+        total += d.stop[x.out[j]].unserved
+    desk.real[COST] = total
+
+
+@inlined
+def step(d, x, desk, temperature, filling, state):
+    """Ruin and recreate once; or, filling, insert all stops that nobody visits."""
+    uneven = unequal(d, x)
+    removed, changed, possible = 0, 0, True
+    if filling:
+        for j in range(x.size[1]):
+            i = x.out[j]
+            if d.stop[i].mate < 0 or not d.stop[i].second or d.stop[d.stop[i].mate].stays:
+                desk.removed[removed].stop = i
+                removed += 1
+    else:
+        removed, changed, seed = ruin(d, x, desk, state)
+        for j in range(changed):
+            r = desk.changed[j].route
+            x.route[r].cost = price(d, x, desk, r)
+            possible &= x.route[r].cost < np.inf  # where legs break the triangle inequality, one less may be too late
+        removed = retry(d, x, desk, removed, seed, state)
+    delta = 0.0
+    if possible:
+        order(d, desk, removed, state)
+        several = d.vehicle.shape[0] > 1 and not filling
+        if several and draw(state) < RETYPED:
+            changed = retype(d, x, desk, changed, state)
+        changed = recreate(d, x, desk, removed, changed, not filling, state)
+        if several and draw(state) < CHOSEN:
+            changed = choose_kinds(d, x, desk, changed)
+        delta = unequal(d, x) - uneven
+        for j in range(changed):
+            delta += x.route[desk.changed[j].route].cost - desk.changed[j].cost
+        for j in range(removed):
+            i = desk.removed[j].stop
+            delta += cost_out(d, x, i)
+            if d.stop[i].mate >= 0:
+                delta += cost_out(d, x, d.stop[i].mate)
+    if filling or (possible and delta < -temperature * np.log(1.0 - draw(state))):
+        desk.real[COST] += delta
+        for j in range(removed):
+            i = desk.removed[j].stop
+            settle_out(x, i)
+            if d.stop[i].mate >= 0:
+                settle_out(x, d.stop[i].mate)
+        if desk.real[COST] < desk.real[BEST] - d.epsilon:
+            desk.real[BEST] = desk.real[COST]
+            keep_best(d, x, desk)
+    else:
+        restore(d, x, desk, changed)
+    for j in range(changed):
+        desk.changed[desk.changed[j].route].is_changed = False
+
+
+@kernel
+def anneal(d, x, desk, temperature, iterations, filling, state):
+    """Ruin and recreate `iterations` times at one temperature."""
+    for _ in range(iterations):
+        step(d, x, desk, temperature, filling, state)

@@ -1,0 +1,318 @@
+"""Where a stop or a shipment goes for least: beside its neighbours, on a trip of its own, or with an unused vehicle."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from routelearn.rounds.search.arrays import BRINGS, TAKES
+from routelearn.rounds.search.desk import TOP, note, price, written
+from routelearn.rounds.search.routes import (
+    SLACK,
+    amounts_of,
+    begins,
+    behind_kept,
+    fits,
+    free_reload,
+    link,
+    put_reload,
+    refresh,
+    reloads_at,
+)
+from routelearn.rounds.search.walking import walk
+from routelearn.search.compiling import inlined, kernel
+from routelearn.search.graph import draw
+from routelearn.search.sisr_kernel import BLINK
+
+WHOLE = 64  # stops up to which every place is looked at
+
+
+@inlined
+def place_cost(d, x, r, p, i, best):
+    """What it costs to put i behind p in route r, by labels; infinity if it does not fit, or not for less than `best`.
+
+    Where routes are walked it is an estimate: time that is not driven may come to it, or waiting may take it in.
+    """
+    s = x.at[p].succ
+    if d.slot[r].kept > 0 and not behind_kept(d, x, r, p):
+        return np.inf
+    k = d.slot[r].kind
+    c = d.vehicle[k].price
+    a, b = x.at[p].node, x.at[s].node
+    delta = d.cost[c, a, i] + d.cost[c, i, b]
+    delta += d.vehicle[k].fixed if x.route[r].visits == 0 else -d.cost[c, a, b]
+    if d.vehicle[k].time_cost > 0:
+        m = d.vehicle[k].profile
+        delta += d.vehicle[k].time_cost * (d.time[m, a, i] + d.time[m, i, b] - d.time[m, a, b] + d.stop[i].service)
+    if delta >= best or not fits(d, x, k, p, i, s):
+        return np.inf
+    return delta
+
+
+@inlined
+def reload_cost(d, x, r, p, i, reload, best):
+    """As `place_cost`, with a reload before i or behind it."""
+    n, s, k = d.stop.shape[0], x.at[p].succ, d.slot[r].kind
+    m, c, at = d.vehicle[k].profile, d.vehicle[k].price, reloads_at(d, k, reload)
+    if (p >= n and reload > 0) or (s >= n and reload < 0) or at < 0:  # none, or one for an empty trip
+        return np.inf
+    if d.slot[r].kept > 0 and not behind_kept(d, x, r, p):
+        return np.inf
+    a, b = x.at[p].node, x.at[s].node
+    first, second = (at, i) if reload > 0 else (i, at)
+    driven = d.time[m, a, first] + d.time[m, first, second] + d.time[m, second, b]
+    delta = d.cost[c, a, first] + d.cost[c, first, second] + d.cost[c, second, b] - d.cost[c, a, b]
+    delta += d.vehicle[k].time_cost * (driven - d.time[m, a, b] + d.stop[i].service + d.vehicle[k].reload_time)
+    if delta >= best:
+        return np.inf
+    arrival = x.at[p].ready + d.time[m, a, first]
+    if reload > 0:
+        arrival += d.vehicle[k].reload_time + d.time[m, at, i]
+    start = begins(d, i, arrival)
+    on = d.time[m, i, b] if reload > 0 else d.time[m, i, at] + d.vehicle[k].reload_time + d.time[m, at, b]
+    if start == np.inf or start + d.stop[i].service + on > x.at[s].latest + SLACK:
+        return np.inf
+    for q in range(d.capacity.shape[1]):
+        bring, leave, most = amounts_of(d, i, q)
+        if reload > 0:
+            most = max(most + x.behind[s, q, 0], leave + x.behind[s, q, 2])
+        else:
+            most = max(x.ahead[p, q, 2] + bring, x.ahead[p, q, 1] + most)
+        if most > d.capacity[k, q] + SLACK:
+            return np.inf
+    return delta
+
+
+@inlined
+def takes(d, x, r, i):
+    """Whether route r has room for stop i at all."""
+    k = d.slot[r].kind
+    if not d.allowed[k, i] or x.route[r].visits >= d.vehicle[k].max_stops:
+        return False
+    return not d.simple or x.route[r].load + d.amount[i, 0, BRINGS] <= d.capacity[k, 0] + SLACK
+
+
+@inlined
+def list_places(d, x, desk, i):
+    """Write the ids behind which stop i may go to the desk; how many.
+
+    Those beside its neighbours, or all where there is none or the round is small; and one vehicle of each kind that
+    does not drive yet.
+    """
+    n, slots = d.stop.shape[0], d.slot.shape[0]
+    count = 0
+    if n > WHOLE:
+        for j in range(d.beside.shape[1]):
+            v = d.beside[i, j]
+            r = x.at[v].slot
+            if r >= 0 and takes(d, x, r, i):
+                p = x.at[v].pred
+                if count == 0 or desk.places[count - 1] != p:
+                    desk.places[count] = p
+                    count += 1
+                desk.places[count] = v
+                count += 1
+    if count == 0:
+        for u in range(x.size[0]):
+            r = x.route[u].used
+            if takes(d, x, r, i):
+                p = n + r
+                while p != n + slots + r:
+                    desk.places[count] = p
+                    count += 1
+                    p = x.at[p].succ
+    for k in range(d.vehicle.shape[0]):
+        if d.allowed[k, i]:
+            for r in range(d.vehicle[k].slot_from, d.vehicle[k].slot_to):
+                if x.route[r].visits == 0:
+                    if takes(d, x, r, i):
+                        desk.places[count] = n + r
+                        count += 1
+                    break
+    return count
+
+
+@inlined
+def consider(desk, kept, cost, p, reload):
+    """Keep the place among the TOP cheapest; how many are kept."""
+    at = kept if kept < TOP else TOP - 1
+    while at > 0 and desk.top[at - 1].cost > cost:
+        desk.top[at].cost = desk.top[at - 1].cost
+        desk.top[at].before = desk.top[at - 1].before
+        desk.top[at].reload = desk.top[at - 1].reload
+        at -= 1
+    desk.top[at].cost = cost
+    desk.top[at].before = p
+    desk.top[at].reload = reload
+    return min(kept + 1, TOP)
+
+
+@kernel
+def best_place(d, x, desk, i, blink, state):
+    """Where stop i costs least: (cost, id before, reload); -1: nowhere.
+
+    Where routes are walked, the best of the few places that are cheapest by estimate.
+    """
+    n, slots = d.stop.shape[0], d.slot.shape[0]
+    best, before, kept = np.inf, -1, 0
+    for j in range(list_places(d, x, desk, i)):
+        p = desk.places[j]
+        cost = place_cost(d, x, x.at[p].slot, p, i, best)
+        if cost < best and not (blink and draw(state) < BLINK):
+            if d.walked:
+                kept = consider(desk, kept, cost, p, 0)
+                best = desk.top[TOP - 1].cost if kept == TOP else np.inf
+            else:
+                best, before = cost, p
+    if not d.walked:
+        return best, before, 0
+    if d.reloading:
+        for u in range(x.size[0]):
+            r = x.route[u].used
+            if d.vehicle[d.slot[r].kind].trips > 1 and takes(d, x, r, i) and free_reload(d, x, r) >= 0:
+                p = n + r
+                while p != n + slots + r:
+                    for way in range(-d.reloads.shape[1], d.reloads.shape[1] + 1):
+                        if way != 0:
+                            cost = reload_cost(d, x, r, p, i, way, best)
+                            if cost < best and not (blink and draw(state) < BLINK):
+                                kept = consider(desk, kept, cost, p, way)
+                                best = desk.top[TOP - 1].cost if kept == TOP else np.inf
+                    p = x.at[p].succ
+    best, reload = np.inf, 0
+    for j in range(kept):
+        p = desk.top[j].before
+        r = x.at[p].slot
+        if best < np.inf and desk.top[j].cost >= best and d.vehicle[d.slot[r].kind].time_cost == 0:
+            break
+        count = written(d, x, desk, r, i, p, desk.top[j].reload, -1, -1)
+        cost, _ = walk(d, d.slot[r].kind, desk.seq, count, d.slot[r].kept, desk.pending)
+        if cost - x.route[r].cost < best:
+            best, before, reload = cost - x.route[r].cost, p, desk.top[j].reload
+    return best, before, reload
+
+
+@inlined
+def aboard(x, p, q):
+    """The load with which a vehicle leaves p."""
+    return x.ahead[p, q, 1] + x.behind[x.at[p].succ, q, 0]
+
+
+@kernel
+def best_pair(d, x, desk, i, j, blink, state):
+    """Where pickup i and delivery j cost least: (cost, id before i, id before j, or i itself)."""
+    n, slots, dims = d.stop.shape[0], d.slot.shape[0], d.capacity.shape[1]
+    best, before_i, before_j = np.inf, -1, -1
+    kinds = d.vehicle.shape[0]
+    for u in range(x.size[0] + kinds):
+        if u < x.size[0]:
+            r = x.route[u].used
+        else:
+            r = -1
+            for e in range(d.vehicle[u - x.size[0]].slot_from, d.vehicle[u - x.size[0]].slot_to):
+                if x.route[e].visits == 0:
+                    r = e
+                    break
+            if r < 0:
+                continue
+        k = d.slot[r].kind
+        if not d.allowed[k, i] or not d.allowed[k, j] or x.route[r].visits + 2 > d.vehicle[k].max_stops:
+            continue
+        m, c = d.vehicle[k].profile, d.vehicle[k].price
+        opening = d.vehicle[k].fixed if x.route[r].visits == 0 else 0.0
+        end = n + slots + r
+        p = n + r
+        while p != end:
+            s = x.at[p].succ
+            room = d.slot[r].kept == 0 or behind_kept(d, x, r, p)
+            for q in range(dims):
+                room &= aboard(x, p, q) + d.amount[i, q, TAKES] <= d.capacity[k, q] + SLACK
+            a = x.at[p].node
+            start = begins(d, i, x.at[p].ready + d.time[m, a, i])
+            if start == np.inf and d.stop[i].windows == 1:
+                break
+            if room and start < np.inf:
+                t, at, nxt = start + d.stop[i].service, i, s
+                base = opening + d.cost[c, a, i] - (d.cost[c, a, x.at[s].node] if x.route[r].visits > 0 else 0.0)
+                while True:
+                    v, w = x.at[at].node if at != i else i, x.at[nxt].node
+                    if at == i:
+                        delta = base + d.cost[c, i, j] + d.cost[c, j, w]
+                    else:
+                        delta = base + d.cost[c, i, x.at[s].node] + d.cost[c, v, j] + d.cost[c, j, w] - d.cost[c, v, w]
+                    if delta < best:
+                        there = begins(d, j, t + d.time[m, v, j])
+                        on_time = (
+                            there < np.inf and there + d.stop[j].service + d.time[m, j, w] <= x.at[nxt].latest + SLACK
+                        )
+                        if on_time and not (blink and draw(state) < BLINK):
+                            if d.walked:
+                                count = written(d, x, desk, r, i, p, 0, j, at)
+                                cost, _ = walk(d, k, desk.seq, count, d.slot[r].kept, desk.pending)
+                                delta = cost - x.route[r].cost
+                            if delta < best:
+                                best, before_i, before_j = delta, p, at
+                    if nxt >= n:
+                        break
+                    begun = begins(d, nxt, t + d.time[m, v, w])
+                    if begun == np.inf or begun > x.at[nxt].latest + SLACK:
+                        break
+                    t = begun + d.stop[nxt].service
+                    for q in range(dims):
+                        room &= aboard(x, nxt, q) + d.amount[i, q, TAKES] <= d.capacity[k, q] + SLACK
+                    if not room:
+                        break
+                    at, nxt = nxt, x.at[nxt].succ
+            p = s
+    return best, before_i, before_j
+
+
+@kernel
+def best_behind(d, x, desk, i, j):
+    """Where delivery i costs least in the route that has its pickup j: (cost, id before)."""
+    n, r = d.stop.shape[0], x.at[j].slot
+    best, before, p = np.inf, -1, j
+    while p < n:
+        s = x.at[p].succ
+        if behind_kept(d, x, r, p):
+            count = written(d, x, desk, r, i, p, 0, -1, -1)
+            cost, _ = walk(d, d.slot[r].kind, desk.seq, count, d.slot[r].kept, desk.pending)
+            if cost - x.route[r].cost < best:
+                best, before = cost - x.route[r].cost, p
+        p = s
+    return best, before
+
+
+@kernel
+def recreate(d, x, desk, removed, changed, blink, state):
+    """Put those removed where they cost least, if that is less than leaving them out; how many routes changed."""
+    for at in range(removed):
+        i = desk.removed[at].stop
+        j = d.stop[i].mate
+        if j >= 0:
+            if d.stop[i].second:
+                i, j = j, i
+            if x.at[i].slot >= 0:  # the pickup is kept
+                i, j = j, i
+                cost, p = best_behind(d, x, desk, i, j)
+                q, left_out = -1, d.stop[i].unserved
+            else:
+                cost, p, q = best_pair(d, x, desk, i, j, blink, state)
+                left_out = d.stop[i].unserved + d.stop[j].unserved
+            if p < 0 or cost >= left_out:
+                continue
+            reload = 0
+        else:
+            cost, p, reload = best_place(d, x, desk, i, blink, state)
+            if p < 0 or cost >= d.stop[i].unserved:
+                continue
+            q = -1
+        r = x.at[p].slot
+        changed = note(d, x, desk, r, changed)
+        if reload != 0:
+            p = put_reload(d, x, r, p, reload)
+        link(d, x, i, p)
+        if q >= 0:
+            link(d, x, j, q)
+        refresh(d, x, r)
+        x.route[r].cost = price(d, x, desk, r)
+    return changed

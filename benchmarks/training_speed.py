@@ -2,6 +2,7 @@
 
     python benchmarks/training_speed.py                       # everything, on the device at hand
     python benchmarks/training_speed.py tsp:100:rollout cvrp:100:shared --seconds 3
+    python benchmarks/training_speed.py vrp:100:shared:vrptw  # one variant; without its name, all of them
     python benchmarks/training_speed.py --no-stages           # whole steps only
 
 Whole training steps are timed, the rollout baseline's forward pass included, at the paper's batch sizes. Below each,
@@ -17,7 +18,6 @@ import time
 
 import torch
 
-from routelearn import problems
 from routelearn.decoding.rollout import rollout
 from routelearn.policies.kernels.cpu.shares import keeping_memory
 from routelearn.problems import PROBLEMS, DeviceRng, NumpyRng
@@ -27,10 +27,11 @@ from routelearn.training.state import RunState
 from routelearn.training.step import Meter, Step
 
 
-def config_for(problem: str, n: int, baseline: str, precision: str) -> TrainConfig:
-    routes = problem in ("cvrp", "sdvrp")
+def config_for(problem: str, n: int, baseline: str, variants: str, precision: str) -> TrainConfig:
+    routes = problem in ("cvrp", "sdvrp", "vrp")
     return TrainConfig(
         problem=problem,
+        variants=variants,
         sizes=(n,),
         baseline=baseline,
         solutions=16 if baseline == "shared" else 1,
@@ -87,9 +88,11 @@ def matrix_rate(device: torch.device, precision: str) -> float:
     return 2 * size**3 / timed(lambda: a @ b, device, 0.5)
 
 
-def measure(name: str, n: int, baseline: str, device: torch.device, precision: str, seconds: float, stages: bool):
-    config = config_for(name, n, baseline, precision)
-    problem = problems.get(name)
+def measure(case: str, device: torch.device, precision: str, seconds: float, stages: bool):
+    name, size, baseline, *variants = case.split(":")
+    n = int(size)
+    config = config_for(name, n, baseline, "".join(variants), precision)
+    problem = config.chosen("problem")
     torch.manual_seed(0)
     compile = device.type == "cuda"
     state = RunState(config, device=device, precision=precision, compile=compile)
@@ -108,9 +111,7 @@ def measure(name: str, n: int, baseline: str, device: torch.device, precision: s
     per_step = timed(captured, device, seconds)
     batch = config.batch[0]
     result = {
-        "problem": name,
-        "n": n,
-        "baseline": baseline,
+        "case": case,
         "batch": batch,
         "S": config.solutions,
         "steps": steps,
@@ -189,7 +190,7 @@ def time_stages(step: Step, device: torch.device, precision: str, seconds: float
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("cases", nargs="*", help="problem:n:baseline; without any, all of them")
+    parser.add_argument("cases", nargs="*", help="problem:n:baseline[:variants]; without any, all problems")
     parser.add_argument("--seconds", type=float, default=2.0, help="measuring time for each case")
     parser.add_argument("--precision", default="auto")
     parser.add_argument("--device", default="auto")
@@ -204,8 +205,8 @@ def main() -> None:
     device = best_device(options.device)
     precision = resolve_precision(options.precision, device)
     torch.set_float32_matmul_precision("high" if precision == "bfloat16" else "highest")
-    cases = [case.split(":") for case in options.cases] or [
-        [name, str(n), baseline] for name in PROBLEMS for n in (20, 50, 100) for baseline in ("rollout", "shared")
+    cases = options.cases or [
+        f"{name}:{n}:{baseline}" for name in PROBLEMS for n in (20, 50, 100) for baseline in ("rollout", "shared")
     ]
     name = torch.cuda.get_device_name() if device.type == "cuda" else f"CPU, {torch.get_num_threads()} threads"
     ceiling = matrix_rate(device, precision)
@@ -216,12 +217,12 @@ def main() -> None:
         f"{'case':24}{'batch':>6}{'S':>4}{'ms':>9}{'inst/s':>10}{'rollouts/s':>12}{'TFLOP/s':>9}{'share':>7}{'GiB':>7}{'setup':>7}"
     )
     rows = []
-    for problem, n, baseline in cases:
+    for case in cases:
         with keeping_memory() if device.type == "cpu" else contextlib.nullcontext():  # as training does
-            row = measure(problem, int(n), baseline, device, precision, options.seconds, options.stages)
+            row = measure(case, device, precision, options.seconds, options.stages)
         rows.append(row)
         print(
-            f"{problem + ' ' + n + ' ' + baseline:24}{row['batch']:6}{row['S']:4}{row['ms']:9.2f}"
+            f"{case:24}{row['batch']:6}{row['S']:4}{row['ms']:9.2f}"
             f"{row['instances_per_second']:10,.0f}{row['rollouts_per_second']:12,.0f}{row['flops'] / 1e12:9.1f}"
             f"{row['flops'] / ceiling:7.1%}{row['memory_gib'] or 0:7.2f}{row['setup_seconds']:6.0f}s",
             flush=True,

@@ -186,6 +186,10 @@ class Varies(Protocol):
         """[B]: which of `variant_names` each instance is."""
         ...
 
+    def turns(self) -> tuple[Any, ...]:
+        """The problems that training draws from by turns, so that it meets every shape that an instance may have."""
+        ...
+
 
 def declared_search(problem: Any) -> str | None:
     """The search engine that the problem's own class names in `search`; None: the general one.
@@ -393,11 +397,9 @@ def legs_to_depot(x: Any) -> Tensor:
     return x.distances[:, :, 0]
 
 
-def legs_to_depots(x: Any, depots: int) -> Tensor:
-    """Lengths from every node back to each of the first nodes, [B, depots, N]."""
-    if x.distances is None:
-        return (x.xy[:, None] - x.xy[:, :depots, None]).norm(dim=-1)
-    return x.distances[:, :, :depots].transpose(1, 2)
+def legs_to(x: Any, target: Tensor) -> Tensor:
+    """Lengths from every node to target [B, S], [B, S, N]."""
+    return legs_from(x if x.distances is None else x._replace(distances=x.distances.transpose(1, 2)), target)
 
 
 def distance_matrix(x: Any) -> Tensor:

@@ -102,7 +102,7 @@ def loop(
     config, device, world = state.config, state.device, distributed.world()
     meters = {n: Meter(device) for n in config.sizes}
     pool = torch.cuda.graph_pool_handle() if device.type == "cuda" else None
-    captured: dict[tuple[int, int, str], Captured] = {}  # a step per size, rollout length and phase of the baseline
+    captured: dict[Any, Captured] = {}  # a step per size, rollout length, phase of the baseline and turn
     # Between two looks at the device the host only launches; on a CPU there is nothing to wait for.
     stride = 20 if device.type == "cuda" else 1
     tally, row, last_validation = Tally(state.notes), dict[str, Any](), dict[str, float]()
@@ -117,10 +117,11 @@ def loop(
         set_rate(state.optimiser, rate)
         for _ in range(min(stride, config.epoch_steps - state.step % config.epoch_steps)):
             size = config.sizes[state.step % len(config.sizes)]
-            key = (size, state.rollout_steps[size], state.baseline.phase(state.epoch))
+            turn = state.step // len(config.sizes) % len(state.turns)
+            key = (size, state.rollout_steps[size], state.baseline.phase(state.epoch), turn)
             if key not in captured:
                 current = {k: v for k, v in captured.items() if k[1] == state.rollout_steps[k[0]] and k[2] == key[2]}
-                captured = {**current, key: Captured(Step(state, size, meters[size]), device, pool)}
+                captured = {**current, key: Captured(Step(state, size, meters[size], turn=turn), device, pool)}
             captured[key]()
             state.step += 1
             state.instances += config.batch_of(size) * world

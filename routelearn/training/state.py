@@ -14,7 +14,7 @@ from torch import Tensor
 from routelearn import policies
 from routelearn.errors import InputError
 from routelearn.policies.base import shape_of
-from routelearn.problems.base import NumpyRng
+from routelearn.problems.base import NumpyRng, Varies
 from routelearn.training import checkpoint, distributed
 from routelearn.training.baselines import Baseline
 from routelearn.training.config import TrainConfig
@@ -52,6 +52,7 @@ class RunState:
         self.notes: list[str | None] = []  # what the user should hear of
         self.seed(0)
         self.problem = config.chosen("problem")
+        self.turns = self.problem.turns() if isinstance(self.problem, Varies) else (self.problem,)
         self.policy = make_policy(config).to(device)
         if warm_start is not None:
             card, self.notes = start_from(self.policy, config, warm_start)

@@ -73,11 +73,11 @@ def forced_starts(problem: Problem, x: Any, solutions: int) -> Tensor:
 
 
 class Step:
-    """A training step for one size and one bound on the number of steps of a rollout."""
+    """A training step for one size, one turn of a family of problems, and one bound on the steps of a rollout."""
 
-    def __init__(self, state: RunState, size: int, meter: Meter, rng: Rng | None = None):
+    def __init__(self, state: RunState, size: int, meter: Meter, rng: Rng | None = None, turn: int = 0):
         config, device, policy = state.config, state.device, state.policy
-        self.problem, self.policy, self.baseline, self.loss = state.problem, policy, state.baseline, state.loss
+        self.problem, self.policy, self.baseline, self.loss = state.turns[turn], policy, state.baseline, state.loss
         self.config, self.size, self.steps = config, size, state.rollout_steps[size]
         self.precision, self.device = state.precision, device
         self.optimiser, self.norm_average, self.meter = state.optimiser, state.norm_average, meter

@@ -13,7 +13,7 @@ from routelearn.data import npz
 from routelearn.data.generate import generate, of_set
 from routelearn.errors import InputError
 from routelearn.evaluation.evaluate import means_by_variant
-from routelearn.problems import get
+from routelearn.problems import NumpyRng, get
 from routelearn.problems.variants import NAMES, RULES, Rules, joined, parse, parse_list
 from routelearn.problems.vrp import VRP
 
@@ -105,3 +105,10 @@ def test_stored_costs_of_pyvrp_belong_to_these_instances(n):
         assert costs.shape == (1000,)
         assert (costs >= farthest - 1e-3).all(), name
         assert torch.corrcoef(torch.stack((costs, customers.std(1).norm(dim=-1))))[0, 1] > 0.1, name
+
+
+def test_training_meets_single_depots_without_unused_places():
+    turns = VRP("cvrp,mdovrp").turns()
+    assert [one.variants for one in turns] == ["cvrp,mdovrp", "cvrp"]
+    assert [one.sample(NumpyRng(0), 4, 5).depots.shape[1] for one in turns] == [3, 1]
+    assert [len(VRP(names).turns()) for names in ("cvrp,ovrp", "mdcvrp", "all")] == [1, 1, 2]

@@ -103,7 +103,9 @@ def half_precision_change(whole: model_file.Model, half: model_file.Model, n: in
 
 
 def verdicts(problem: str, n: int, row: dict) -> list[tuple[str, float, float, bool]]:
-    """(column, paper, ours, ahead) for greedy and, where the paper has one, sampling."""
+    """(column, paper, ours, ahead) for greedy and, where the paper has one, sampling; none for other problems."""
+    if problem not in PAPER:
+        return []
     margin = 0.0 if problem == "tsp" else MARGIN
     greedy, sampling = PAPER[problem]
     place = SIZES.index(n)

@@ -95,7 +95,8 @@ def solve(
 
         return solve_round(
             one if keep is None else rounds.kept_of(one, keep, until), seconds=seconds, iterations=iterations,
-            seed=seed, threads=threads, watch=show_event if watch else None, tell=show_line, read_with=how.record,
+            seed=seed, policy=policy, model=model, threads=threads, watch=show_event if watch else None,
+            tell=show_line, read_with=how.record,
         )  # fmt: skip
 
     names = answer_names([one.source for one in found])

@@ -7,7 +7,7 @@ is written in its fields, so one batch may hold many variants. docs/variants.md 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -222,7 +222,7 @@ class VRP:
         if x.max_length.shape != (batch,):
             raise InputError(f"vrp: max_length has shape {tuple(x.max_length.shape)}; expected ({batch},)")
         reject_rows(~(x.max_length > 0), "vrp: the longest route allowed is not above 0")
-        nobody = ~self._alone(x).any(1)[:, places:]
+        nobody = ~self.servable(x)[:, places:]
         if nobody.any():
             row, customer = nobody.nonzero()[0].tolist()
             raise InputError(
@@ -248,6 +248,10 @@ class VRP:
         amounts = torch.stack((x.delivery, x.pickup), -1) / x.capacity[:, None, None]
         customers = torch.cat((every, amounts.to(real), x.service[..., None]), -1)[:, places:]
         return torch.cat((every[:, :places], x.depots[..., None].to(real)), -1), customers
+
+    def servable(self, x: Instance) -> Tensor:
+        """[B, N]: customers whom a vehicle of their own could serve from some depot: in a valid instance, all."""
+        return self._alone(x).any(1)
 
     def starts(self, x: Instance) -> Tensor:
         """Customers that a vehicle from depot 0 can serve first."""
@@ -357,6 +361,16 @@ class VRP:
         origin, target = nodes[..., :-1], torch.where(at_depot, homes.roll(1, -1), nodes)[..., 1:]
         legs = leg(x, origin.flatten(1), target.flatten(1)).view(origin.shape)
         return nodes, homes, legs.masked_fill(at_depot[..., 1:] & (x.open > 0)[:, None, None], 0.0)
+
+    def routes(self, x: Instance, tour: Sequence[int]) -> list[tuple[int, list[int]]]:
+        """Each route of a tour with the depot where it begins; no empty ones."""
+        found: list[tuple[int, list[int]]] = [(0, [])]
+        for node in tour:
+            if node < x.depots.shape[1]:
+                found.append((node, []))
+            else:
+                found[-1][1].append(node)
+        return [route for route in found if route[1]]
 
     def cost(self, x: Instance, tour: Tensor) -> Tensor:
         return self._driven(x, tour)[2].sum(-1)

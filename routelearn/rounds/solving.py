@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from routelearn.errors import Infeasible, InputError
@@ -35,6 +36,8 @@ def solve_round(
     seed: int = 0,
     threads: int | None = None,
     start: Sequence[Drive] | None = None,
+    policy: bool = True,
+    model: str | Path | None = None,
     watch: Watch | None = None,
     tell: Tell | None = None,
     stop: threading.Event | None = None,
@@ -45,6 +48,8 @@ def solve_round(
     With `iterations` the clock does not count, one thread searches unless more are asked for, and equal seeds give
     equal plans. What vehicles keep (`Vehicle.kept`) stays at the beginning of their routes. `watch` hears of every
     better plan, `tell` why nothing happens yet. `stop` ends the search early, with the best plan so far.
+
+    At 0 seconds the `policy` of the shipped or the given `model` plans, too, and the better plan counts.
     """
     from routelearn.rounds.search import load_kernels, search_round
 
@@ -70,23 +75,46 @@ def solve_round(
         round, seconds=max(0.0, seconds - reserved), iterations=iterations, seed=seed, start=start, watch=hear,
         threads=threads, stop=stop,
     )  # fmt: skip
-    plan = plan_of(round, drives)
+    plan, notes = plan_of(round, drives), round.notes
     if start is not None:  # never worse than what was given
         before = plan_of(round, start)
         plan = before if not before.violations and rank(round, before) < rank(round, plan) else plan
+    elif policy and seconds == 0:
+        other, more = by_policy(round, seed, model)
+        notes += more
+        if other is not None and rank(round, other) < rank(round, plan):
+            plan = other
+            events.append(Event(time.perf_counter() - began, plan.cost, "policy"))
     refuse_missing(round, plan)
     until = began + (1 + LATE) * seconds + LATER - RESERVED_A_STOP * len(round.stops)  # then it is refereed
     plan = with_reasons(round, plan, until=until if iterations is None else FOREVER)
     verdict = judge(round, plan)
     if verdict.violations:
         raise Infeasible(0, f"{round.source}: {verdict.violations[0].words}")
-    spent, notes = time.perf_counter() - began, round.notes
+    spent = time.perf_counter() - began
     if stop.is_set():
         notes = (*notes, f"interrupted after {spent:.1f} s")
     return RoundSolution(
         round, replace(plan, cost=verdict.cost, violations=()), seconds=spent, events=tuple(events), notes=notes,
         read_with=read_with or {}, interrupted=stop.is_set(),
     )  # fmt: skip
+
+
+def by_policy(round_: Round, seed: int, model: str | Path | None) -> tuple[Plan | None, tuple[str, ...]]:
+    """The policy's plan, with the stops inserted that it leaves out; or notes that say why there is none."""
+    from routelearn.problems.vrp import VRP
+    from routelearn.rounds.learned import policy_plan, unknown
+    from routelearn.rounds.search import search_round
+    from routelearn.solving.models import find_model
+
+    if (strange := unknown(round_)) is not None:
+        return None, (f"the policy does not know {strange}: stops are inserted where they cost least",)
+    found, notes = find_model(VRP(), len(round_.stops), path=model)
+    drives = policy_plan(round_, found) if found is not None else []
+    if not drives:
+        return None, notes
+    plan = plan_of(round_, search_round(round_, seconds=0.0, seed=seed, start=drives, threads=1))
+    return (None if plan.violations else plan), notes
 
 
 def check_round(

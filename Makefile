@@ -33,7 +33,7 @@ test: $(VENV)/.dev
 
 # All tests, with every optional solver installed.
 test-all: $(VENV)/.extras
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal --durations 25
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

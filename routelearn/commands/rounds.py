@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
     from routelearn.data.stops import Stops
     from routelearn.rounds.answers import RoundSolution
     from routelearn.rounds.model import Round
     from routelearn.rounds.plan import Route
+    from routelearn.solving.solution import Solution
 
 
 class Rounding(StrEnum):
@@ -175,20 +177,28 @@ def moment_of(round_: Round, text: str) -> float:
 # ---------------------------------------------------------------------------------------------- the screen
 
 
-def report_round(solution: RoundSolution, *, brief: bool = False, to_stderr: bool = False) -> None:
-    """A table: for each vehicle its itinerary, or one line where there are many stops; what was left out, and why."""
+def titled(solution: Solution | RoundSolution, caption: str, *, to_stderr: bool) -> Console:
+    """The screen, with the first line of an answer on it."""
     from rich.console import Console
     from rich.markup import escape
-
-    from routelearn.plots.rounds import caption
 
     class Terminal(Console):
         def on_broken_pipe(self) -> None:  # instead of ending the program
             raise BrokenPipeError
 
     console = Terminal(stderr=to_stderr, highlight=False)
-    title = f"[bold]{escape(caption(solution))}[/bold]  ({escape(solution.source)}, {solution.seconds:.2f} s)"
+    title = f"[bold]{escape(caption)}[/bold]  ({escape(solution.source)}, {solution.seconds:.2f} s)"
     console.print(title, soft_wrap=True)
+    return console
+
+
+def report_round(solution: RoundSolution, *, brief: bool = False, to_stderr: bool = False) -> None:
+    """A table: for each vehicle its itinerary, or one line where there are many stops; what was left out, and why."""
+    from rich.markup import escape
+
+    from routelearn.plots.rounds import caption
+
+    console = titled(solution, caption(solution), to_stderr=to_stderr)
     long = sum(len(route.stops) for route in solution.plan.routes) > LONGEST_ITINERARY
     if not brief:
         if long:

@@ -126,14 +126,14 @@ def check_target(out: str | None, plot: str | None, found: Sequence[Stops | Roun
     from routelearn.data.solutions import WRITERS
     from routelearn.data.stops import Stops
     from routelearn.errors import InputError
-    from routelearn.solving.solution import PICTURES
+    from routelearn.plots.saving import DRAWINGS
 
     count = len(found)
     if out is not None and out.lower().endswith(f".{VROOM}") and any(isinstance(one, Stops) for one in found):
         raise InputError(f"--out {out}: VROOM's answers are for rounds, which {found[0].source} is not; choose .json")
     for name, path, choices in (
         ("--out", None if out == "-" else out, tuple(f".{kind}" for kind in WRITERS)),
-        ("--plot", plot, PICTURES),
+        ("--plot", plot, DRAWINGS),
     ):
         if path is None:
             continue
@@ -276,19 +276,12 @@ def show(solution: Solution | RoundSolution, *, brief: bool, to_stderr: bool) ->
 
 def report(solution: Solution, *, brief: bool = False, to_stderr: bool = False) -> None:
     """A readable table: routes, load, length, and what policy and search each contributed."""
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
     from routelearn.plots.routes import caption
 
-    class Terminal(Console):
-        def on_broken_pipe(self) -> None:  # instead of ending the program
-            raise BrokenPipeError
-
-    console = Terminal(stderr=to_stderr, highlight=False)
-    title = f"[bold]{escape(caption(solution))}[/bold]  ({escape(solution.source)}, {solution.seconds:.2f} s)"
-    console.print(title, soft_wrap=True)
+    console = rounds.titled(solution, caption(solution), to_stderr=to_stderr)
     if brief:
         for note in solution.notes:
             console.print(f"  {escape(note)}", soft_wrap=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PICTURES = (".png", ".svg", ".pdf")
+PAGE = ".html"
+DRAWINGS = (*PICTURES, PAGE)  # of an answer
 
 
 def save(figure: Figure, stem: Path) -> list[Path]:
@@ -27,9 +30,20 @@ def save(figure: Figure, stem: Path) -> list[Path]:
 
 def save_as(figure: Figure, path: str | Path) -> None:
     """Writes one file; its suffix says the format."""
-    if Path(path).suffix.lower() not in PICTURES:
-        raise InputError(f"{path}: a picture ends in {', '.join(PICTURES)}")
+    write_by_suffix(path, dict.fromkeys(PICTURES, lambda: figure.savefig(path)))
+
+
+def save_drawing(path: str | Path, draw: Callable[[], Figure], page: Callable[[], str]) -> None:
+    """A picture of an answer, or its interactive page, as the suffix says."""
+    pictures: dict[str, Callable[[], object]] = dict.fromkeys(PICTURES, lambda: draw().savefig(path))
+    write_by_suffix(path, {**pictures, PAGE: lambda: Path(path).write_text(page(), encoding="utf-8")})
+
+
+def write_by_suffix(path: str | Path, writers: Mapping[str, Callable[[], object]]) -> None:
+    suffix = Path(path).suffix.lower()
+    if suffix not in writers:
+        raise InputError(f"{path}: a picture ends in {', '.join(writers)}")
     try:
-        figure.savefig(path)
+        writers[suffix]()
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None

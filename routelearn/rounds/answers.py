@@ -20,7 +20,7 @@ from routelearn.rounds.clock import spoken
 from routelearn.rounds.model import ALWAYS, ANY, PROBLEM, Matrix, Round, Stop, Vehicle, attributes_of
 from routelearn.rounds.plan import Plan, Route, Visit
 from routelearn.rounds.units import amount, number, told
-from routelearn.solving.solution import PICTURES, Event
+from routelearn.solving.solution import Event
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -242,19 +242,11 @@ class RoundSolution:
     def plot(self, path: str | Path | None = None) -> Figure | None:
         """A matplotlib figure of routes and time lines; with a path, a file instead: .png, .svg, .pdf or .html."""
         from routelearn.plots.rounds import draw
+        from routelearn.plots.saving import save_drawing
 
         if path is None:
             return draw(self)
-        suffix = Path(path).suffix.lower()
-        if suffix not in PICTURES:
-            raise InputError(f"{path}: a picture ends in {', '.join(PICTURES)}")
-        if suffix == ".html":
-            write_text(path, self.to_html())
-            return None
-        try:
-            draw(self).savefig(path)
-        except OSError as error:
-            raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
+        save_drawing(path, lambda: draw(self), self.to_html)
         return None
 
 

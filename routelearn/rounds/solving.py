@@ -63,8 +63,8 @@ def solve_round(
         seconds = LONGEST
     events: list[Event] = []
 
-    def hear(after: float, cost: float) -> None:
-        events.append(Event(after, cost, "search"))
+    def hear(after: float, cost: float, by: str = "search") -> None:
+        events.append(Event(after, cost, by))
         if watch is not None:
             watch(events[-1])
 
@@ -79,14 +79,16 @@ def solve_round(
     if start is not None:  # never worse than what was given
         before = plan_of(round, start)
         plan = before if not before.violations and rank(round, before) < rank(round, plan) else plan
-    elif policy and seconds == 0:
+    asked = time.perf_counter()
+    if start is None and policy and seconds == 0:
         other, more = by_policy(round, seed, model)
         notes += more
         if other is not None and rank(round, other) < rank(round, plan):
             plan = other
-            events.append(Event(time.perf_counter() - began, plan.cost, "policy"))
+            hear(time.perf_counter() - began, plan.cost, "policy")
     refuse_missing(round, plan)
-    until = began + (1 + LATE) * seconds + LATER - RESERVED_A_STOP * len(round.stops)  # then it is refereed
+    planned = time.perf_counter() - asked
+    until = began + planned + (1 + LATE) * seconds + LATER - RESERVED_A_STOP * len(round.stops)  # then it is refereed
     plan = with_reasons(round, plan, until=until if iterations is None else FOREVER)
     verdict = judge(round, plan)
     if verdict.violations:

@@ -12,13 +12,10 @@ from torch import Tensor
 from routelearn.data import solutions
 from routelearn.data.convert import Converted
 from routelearn.data.stops import Stops
-from routelearn.errors import InputError
 from routelearn.problems import get
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-PICTURES = (".png", ".svg", ".pdf", ".html")
 
 
 # What may find a solution: the policy alone, a constructive heuristic, local search and metaheuristic, or the
@@ -95,22 +92,12 @@ class Solution(solutions.Solution):
 
     def plot(self, path: str | Path | None = None) -> Figure | None:
         """A matplotlib figure of the routes; with a path, a file instead: .png, .svg, .pdf, or an interactive .html."""
+        from routelearn.plots.routes import draw
+        from routelearn.plots.saving import save_drawing
+
         if path is None:
-            from routelearn.plots.routes import draw
-
             return draw(self)
-        suffix = Path(path).suffix.lower()
-        if suffix not in PICTURES:
-            raise InputError(f"{path}: a picture ends in {', '.join(PICTURES)}")
-        try:
-            if suffix == ".html":
-                Path(path).write_text(self.to_html(), encoding="utf-8")
-            else:
-                from routelearn.plots.routes import draw
-
-                draw(self).savefig(path)
-        except OSError as error:
-            raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
+        save_drawing(path, lambda: draw(self), self.to_html)
         return None
 
     def write(self, path: str | Path, kind: str | None = None) -> None:

@@ -37,7 +37,7 @@ def test_the_baseline_is_timed_in_the_precision_of_training(speed, monkeypatch):
         return prepare(self, x, features)
 
     monkeypatch.setattr(RolloutBaseline, "prepare", watched)
-    row = speed.measure("tsp", 5, "rollout", torch.device("cpu"), "bfloat16", 0.0, stages=True)
+    row = speed.measure("tsp:5:rollout", torch.device("cpu"), "bfloat16", 0.0, stages=True)
     assert row["stages"]["baseline"] > 0
     assert low
     assert all(low)
@@ -49,6 +49,6 @@ def test_the_stages_are_shown_unless_they_are_not_wanted(speed, monkeypatch, cap
     monkeypatch.setattr(sys, "argv", list(line))
     speed.main()
     words = capsys.readouterr().out
-    assert "tsp 5 rollout" in words
+    assert "tsp:5:rollout" in words
     for stage in ("generate", "encode", "roll out", "score", "optimiser", "baseline"):
         assert (f"{stage} " in words.splitlines()[-1]) == shown

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from dataclasses import replace
 
 import pytest
@@ -69,18 +68,6 @@ def test_a_picture_of_legs_alone_places_the_stops():
 def test_an_unknown_picture_is_refused(tmp_path):
     with pytest.raises(InputError, match="a picture ends in"):
         planned().plot(tmp_path / "plan.gif")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if path is None:
-        pytest.skip("no chromium on this machine")
-    with sync_api.sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield running
-        running.close()
 
 
 def test_the_page_works_in_a_browser(browser, tmp_path):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from pathlib import Path
 
 import pytest
@@ -15,34 +13,7 @@ from routelearn.rounds.files import parse_round
 
 pytestmark = [pytest.mark.extra, pytest.mark.slow]
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-VARIABLE = "ROUTELEARN_CHROMIUM"
 EIGHT = ("tsp", "cvrp", "sdvrp", "op-const", "op-unif", "op-dist", "pctsp", "spctsp")
-
-
-def find_chromium(playwright):
-    """The path of a Chromium: the variable's, one on PATH, or Playwright's own; None if there is none."""
-    named = os.environ.get(VARIABLE)
-    if named:
-        assert Path(named).exists(), f"{VARIABLE} names {named}, which is not there"
-        return named
-    found = next((path for name in NAMES if (path := shutil.which(name))), None)
-    own = playwright.chromium.executable_path
-    return found or (own if Path(own).exists() else None)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    api = pytest.importorskip("playwright.sync_api", reason="needs routelearn[service-tests]")
-    with api.sync_playwright() as playwright:
-        path = find_chromium(playwright)
-        if path is None:
-            pytest.skip(
-                f"no Chromium: {', '.join(NAMES)} are not on PATH; set {VARIABLE}, or playwright install chromium"
-            )
-        started = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield started
-        started.close()
 
 
 @pytest.fixture

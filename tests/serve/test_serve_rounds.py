@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import copy
-import shutil
 import time
 from pathlib import Path
 
@@ -152,18 +151,6 @@ def test_stops_that_nobody_can_serve_are_named(server):
 
 
 # ------------------------------------------------------------------------------------------------ the page
-
-
-@pytest.fixture(scope="module")
-def browser():
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if path is None:
-        pytest.skip("no chromium on this machine")
-    with sync_api.sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield running
-        running.close()
 
 
 @pytest.fixture

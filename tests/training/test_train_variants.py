@@ -62,3 +62,20 @@ def test_one_policy_solves_every_variant_with_any_number_of_depot_places():
     for name in ("cvrp", "mdvrpbltw"):
         found = routelearn.evaluate(policy, (VRP(name), 20), "augment:2", limit=20)
         assert found.infeasible == 0
+
+
+def test_every_size_is_drawn_with_unused_places_and_without(tmp_path, monkeypatch):
+    drawn, sample = [], VRP.sample
+
+    def watched(self, rng, batch, n):
+        x = sample(self, rng, batch, n)
+        if batch == 4:  # a training step's
+            drawn.append((n, x.depots.shape[1]))
+        return x
+
+    monkeypatch.setattr(VRP, "sample", watched)
+    routelearn.train(
+        "vrp", (5, 6), variants="cvrp,mdcvrp", out=tmp_path / "run", device="cpu", epochs=1, epoch_steps=6, batch=(4,),
+        width=16, heads=2, layers=1, hidden=16, norm="instance", solutions=2, baseline="shared", validation_instances=8,
+    )  # fmt: skip
+    assert drawn == [(5, 3), (6, 3), (5, 1), (6, 1), (5, 3), (6, 3)]

@@ -1,4 +1,4 @@
-"""The encoder's parts: normalisations, the attention layer (eq. 2 and 3), initialisation, neighbour masks."""
+"""What policies are made of: normalisations, the attention layer (eq. 2 and 3), the encoder, additive attention."""
 
 from __future__ import annotations
 
@@ -119,6 +119,20 @@ class Encoder(nn.Module):
         for layer in self.layers:
             h = select.run_layer(layer, h, mask)
         return h
+
+
+class AdditiveAttention(nn.Module):
+    """How well nodes fit queries: v . tanh(W_r r + W_q q), as Bahdanau et al. (2015) compare them."""
+
+    def __init__(self, nodes: int, queries: int, width: int):
+        super().__init__()
+        self.reference = nn.Linear(nodes, width)
+        self.query = nn.Linear(queries, width, bias=False)
+        self.score = nn.Linear(width, 1, bias=False)
+
+    def forward(self, reference: Tensor, query: Tensor) -> Tensor:
+        """[B, Q, N] from references [B, Q or 1, N, D] and queries [B, Q, D], both projected already."""
+        return self.score((reference + query[:, :, None]).tanh_())[..., 0]
 
 
 @torch.no_grad()

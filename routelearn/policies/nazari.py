@@ -25,6 +25,11 @@ from routelearn.policies.base import (
 from routelearn.policies.layers import AdditiveAttention, initialise
 
 
+# Where tanh is next to linear, a query adds the same to all nodes and chooses nothing. Places differ by a third or so, so
+# embeddings begin wider than elsewhere; docs/training.md has the comparison.
+SPREAD = 8.0
+
+
 class Cache(NamedTuple):
     places: Tensor  # [B, N, D] inputs of the decoder LSTM
     elements: Tensor  # [B, N, D] what stays of the elements' embeddings
@@ -71,6 +76,10 @@ class NazariPolicy(nn.Module):
         self.pointer = AdditiveAttention(width, width, width)
         self.start = nn.Parameter(torch.empty(width))
         initialise(self)
+        with torch.no_grad():
+            for part in (self.place, *self.embed, self.changing):
+                if part is not None:
+                    part.weight.mul_(SPREAD)
         nn.init.uniform_(self.start, -1 / math.sqrt(width), 1 / math.sqrt(width))
 
     def encode(self, features: tuple[Tensor, ...]) -> Cache:
@@ -117,10 +126,10 @@ class NazariPolicy(nn.Module):
         return torch.where(last[..., None] < 0, self.start, cache.places.gather(1, rows).to(self.start.dtype))
 
     def logits(self, cache: Cache, query: Tensor, seen: Seen) -> Tensor:
-        """A glimpse at the feasible elements for the decoder's state [B, Q, D]; it then points, [B, Q, N]."""
+        """A glimpse at all elements for the decoder's state [B, Q, D], the present one among them; then the pointer."""
         scores = self.compare(self.glimpse, cache.glimpse, query, seen)
         scores = scores if scores.dtype == torch.float64 else scores.float()
-        weights = scores.masked_fill(~seen.feasible, -math.inf).softmax(-1).to(cache.elements.dtype)
+        weights = scores.softmax(-1).to(cache.elements.dtype)
         found = weights @ cache.elements
         if self.changing is not None:
             parts = [seen.scalars.to(found.dtype)]

@@ -40,13 +40,14 @@ class Row:
     kind: str
     solvers: str = ""  # the first of these that is usable
     note: str = ""  # how it differs from the row of that name in the paper; REPORTED: where the figures are from
+    stand_in: str = ""  # the same, where another than the first of the solvers ran
     seconds: float = 0.0  # TIMED: the limit
     sizes: tuple[int, ...] = SIZES  # EXACT: where a proof is to be had in reasonable time
     short: tuple[int, ...] = ()  # TIMED: sizes at which most are done long before the limit
 
 
 AM_GREEDY, AM_SAMPLING = Row("AM (greedy)", GREEDY), Row("AM (sampling)", SAMPLED)
-LKH = "LKH through elkai, unless ROUTELEARN_LKH3 names LKH-3"
+ELKAI = "LKH through elkai; ROUTELEARN_LKH3 names no LKH-3"
 NAZARI = "reported by Nazari et al. (2018)"
 SWEEP = "routes are put in order by 2OPT and Or-opt; the paper repeats what Nazari et al. reported"
 UNORDERED = "customers of a route in the order of their angle"
@@ -73,7 +74,7 @@ ORIENTEERING = (
 ROWS: dict[str, tuple[Row, ...]] = {
     "tsp": (
         Row("Concorde", EXACT, "concorde"),
-        Row("LKH3", QUICK, "lkh3 elkai", note=LKH),
+        Row("LKH3", QUICK, "lkh3 elkai", stand_in=ELKAI),
         Row("Gurobi", EXACT, "gurobi"),
         Row("Gurobi (1s)", TIMED, "gurobi", seconds=1, short=(20, 50)),
         Row("Nearest Insertion", QUICK, "nearest-insertion"),
@@ -161,6 +162,25 @@ ROWS: dict[str, tuple[Row, ...]] = {
         AM_GREEDY,
     ),
 }
+
+
+def rows_of(problem: str, wanted: Sequence[str] = ()) -> tuple[Row, ...]:
+    """The rows of a problem's table, or those of these names."""
+    return tuple(row for row in ROWS[problem] if not wanted or row.row in wanted)
+
+
+def named_rows(text: str, names: Sequence[str]) -> tuple[str, ...]:
+    """`LKH3,Sweep, unordered` -> the two rows; one that none of these problems' tables has is refused."""
+    known = dict.fromkeys(row.row for name in names for row in ROWS[name])
+    wanted: list[str] = []
+    for part in map(str.strip, text.split(",")):
+        if wanted and f"{wanted[-1]}, {part}" in known:
+            wanted[-1] += f", {part}"
+        elif part:
+            wanted.append(part)
+    if unknown := [row for row in wanted if row not in known]:
+        raise InputError(f"no row {', '.join(map(repr, unknown))} in this table; its rows are {', '.join(known)}")
+    return tuple(wanted)
 
 
 def fact_of(problem: str, row: str, n: int) -> Fact | None:

@@ -51,6 +51,7 @@ class Options:
     limit: int = 10_000  # the first instances of each test set
     paper_limits: bool = False
     sizes: tuple[int, ...] = SIZES
+    rows: tuple[str, ...] = ()  # those of these names; empty: all
     samples: int | None = None  # rollouts of AM (sampling); None: 320 on a CPU, 1280 on a GPU or with paper_limits
     model_files: tuple[Path, ...] = ()  # used before those that ship
     on: str = "local"
@@ -133,7 +134,7 @@ def plan(names: Sequence[str], out: Path, options: Options) -> list[Cell]:
     cells = []
     for problem in names:
         for n in options.sizes:
-            for row in table.ROWS[problem]:
+            for row in table.rows_of(problem, options.rows):
                 if row.kind == table.REPORTED:
                     cells.append(Cell(problem, n, row, reason=row.note))
                 elif row.kind in (table.GREEDY, table.SAMPLED):

@@ -17,10 +17,11 @@ from routelearn.models import model_file
 from routelearn.policies.base import shape_of
 from routelearn.problems import get
 from routelearn.reproduce import running as reproduce
-from routelearn.reproduce.rows import QUICK, ROWS, TABLE1, TITLES, not_run, seconds_for
+from routelearn.reproduce.layout import Cell, notes_on
+from routelearn.reproduce.rows import QUICK, ROWS, TABLE1, TITLES, named_rows, not_run, seconds_for
 from routelearn.reproduce.running import Options, expected_seconds, plan, table1, table_op
 from routelearn.reproduce.tables import paper_results
-from routelearn.solvers.farm.running import Progress, solve_instances
+from routelearn.solvers.farm.running import Progress, Result, solve_instances
 from routelearn.training.config import TrainConfig
 
 
@@ -67,6 +68,23 @@ def test_rows_run_or_say_why_not(tmp_path: Path) -> None:
     assert "first 3 instances" in text
     assert (tmp_path / "table1.md").read_text().count("\n| ") == len(found) + 2
     assert r"\toprule" in (tmp_path / "table1.tex").read_text()
+
+
+def test_a_table_of_a_few_rows(tmp_path: Path) -> None:
+    rows = named_rows("Savings, Sweep, unordered", ["cvrp"])
+    assert rows == ("Savings", "Sweep, unordered")
+    table1(["cvrp"], tmp_path, Options(limit=2, sizes=(20,), rows=rows))
+    assert {method for _, method in cells(tmp_path, "table1")} == set(rows)
+    with pytest.raises(InputError, match="no row 'Sweeep' in this table; its rows are "):
+        named_rows("Sweeep", ["cvrp"])
+
+
+@pytest.mark.parametrize(("solver", "told"), [("lkh3", []), ("elkai", ["LKH3 (elkai): LKH through elkai"])])
+def test_the_row_of_lkh_says_which_one_ran(solver: str, told: list[str]) -> None:
+    row = next(row for row in ROWS["tsp"] if row.row == "LKH3")
+    result = Result(torch.zeros(1, 1, 20, dtype=torch.long), torch.ones(1), 0, 1.0)
+    notes = notes_on(row, [Cell("tsp", 20, row, solver, result=result)])
+    assert [note.partition(";")[0] for note in notes] == told
 
 
 def test_a_second_run_reads_what_the_first_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,26 +22,29 @@ def tours(
 ) -> None:
     """Solve random instances for `train --loss supervised --tours FILE`, by a solver or by a model and local search."""
     from routelearn import api, problems, solvers
-    from routelearn.commands.evaluate import progress_bar
+    from routelearn.commands.evaluate import or_default, progress_bar
     from routelearn.errors import InputError
     from routelearn.training import tours as storing
 
-    unread = {"model": model, "decode": decode, "device": device} if solver else {"seconds": seconds}
+    by_model = solver is None
+    unread = {"seconds": seconds} if by_model else {"model": model, "decode": decode, "device": device}
     for name, value in unread.items():
         if value is not None:
-            raise InputError(f"--{name} has no meaning {'beside' if solver else 'without'} --solver; leave it out")
+            raise InputError(f"--{name} has no meaning {'without' if by_model else 'beside'} --solver; leave it out")
     if out.suffix.lower() != ".npz":
         raise InputError(f"{out}: tours are written as .npz; give a name that ends in .npz")
     if n < 2 or count < 1:
         raise InputError(f"n = {n}, count = {count}; n must be 2 or more, count 1 or more")
     chosen = problems.get(problem)
     x = storing.instances(chosen, n, count, seed)
-    method: Any = solvers.get(solver) if solver else None if model is None else Path(model)
+    method: Any = None if model is None else Path(model)
+    if solver is not None:
+        method = solvers.get(solver)
     with progress_bar() as bar:
         task = bar.add_task(f"{problem} {n}", total=count)
         found = api.evaluate(
-            method, x, "greedy" if solver else decode or "augment:8+improve", problem=chosen, device=device or "auto",
-            seconds=seconds, progress=lambda done: bar.advance(task, done),
+            method, x, or_default(decode, "augment:8+improve" if by_model else "greedy"), problem=chosen,
+            device=or_default(device, "auto"), seconds=seconds, progress=lambda done: bar.advance(task, done),
         )  # fmt: skip
     if found.infeasible:
         raise InputError(f"{found.infeasible} of {count} instances have no valid tour by {found.decode}")

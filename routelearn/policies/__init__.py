@@ -10,11 +10,19 @@ from routelearn.policies.attention import AttentionPolicy
 from routelearn.policies.base import Shape
 from routelearn.policies.ean import EANPolicy
 from routelearn.policies.nazari import NazariPolicy
+from routelearn.policies.nowak import NowakPolicy
 from routelearn.policies.pointer import PointerPolicy
 from routelearn.registry import Registry
 
 POLICIES: Registry[type[nn.Module]] = Registry(
-    "policy", {"attention": AttentionPolicy, "pointer": PointerPolicy, "ean": EANPolicy, "nazari": NazariPolicy}
+    "policy",
+    {
+        "attention": AttentionPolicy,
+        "pointer": PointerPolicy,
+        "ean": EANPolicy,
+        "nazari": NazariPolicy,
+        "nowak": NowakPolicy,
+    },
 )
 
 

@@ -38,8 +38,8 @@ EVERY += ("augment:3+sample:2", "multistart:5+sample:3", "augment:8+multistart:2
 EVERY += ("augment:2+multistart:2+sample:2",)
 CHOOSING = [name for name in PROBLEMS if not PROBLEMS[name].reveals_on_visit]  # where the best of many may be kept
 LAYERS = {"width": 16, "heads": 2, "layers": 1, "hidden": 16}
-SMALL = {"attention": LAYERS, "ean": LAYERS, "pointer": {"width": 16}, "nazari": {"width": 16}}
-OTHERS = [("tsp", "pointer"), ("tsp", "ean"), ("cvrp", "nazari"), ("sdvrp", "nazari")]
+SMALL = {"attention": LAYERS, "ean": LAYERS, "pointer": {"width": 16}, "nazari": {"width": 16}, "nowak": {"width": 16}}
+OTHERS = [("tsp", "pointer"), ("tsp", "ean"), ("cvrp", "nazari"), ("sdvrp", "nazari"), ("tsp", "nowak")]
 
 
 def prepared(name, *, batch=BATCH, n=CUSTOMERS, kind="attention", double=False):
@@ -446,7 +446,7 @@ def test_a_beam_of_one_is_greedy(name, kind):
     assert same(problem, decode(problem, policy, x, "beam:1"), decode(problem, policy, x, "greedy"))
 
 
-@pytest.mark.parametrize("kind", ["attention", "pointer", "ean", "nazari"])
+@pytest.mark.parametrize("kind", ["attention", "pointer", "ean", "nazari", "nowak"])
 def test_a_wide_beam_holds_all_tours_with_their_probabilities(kind):
     problem, policy, x = prepared("tsp", n=4, kind=kind, double=True)
     cache, found = beam(problem, policy, x, 24)

@@ -13,8 +13,8 @@ from routelearn.policies.base import entropies, leave_out_given, picked, shape_o
 from routelearn.problems import DeviceRng, get
 
 LAYERS = {"width": 32, "heads": 2, "layers": 1, "hidden": 32, "norm": "layer"}
-SMALL = {"attention": LAYERS, "ean": LAYERS, "pointer": {"width": 32}, "nazari": {"width": 32}}
-OTHERS = [("tsp", "pointer"), ("tsp", "ean"), ("cvrp", "nazari"), ("sdvrp", "nazari")]
+SMALL = {"attention": LAYERS, "ean": LAYERS, "pointer": {"width": 32}, "nazari": {"width": 32}, "nowak": {"width": 32}}
+OTHERS = [("tsp", "pointer"), ("tsp", "ean"), ("cvrp", "nazari"), ("sdvrp", "nazari"), ("tsp", "nowak")]
 
 
 def recorded(name, kind, prefix=None):

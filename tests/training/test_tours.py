@@ -143,7 +143,7 @@ def test_a_followed_tour_is_recorded_as_one_that_was_chosen(name, kind):
     torch.testing.assert_close(log_prob, rolled.log_prob, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["attention", "pointer", "ean"])
+@pytest.mark.parametrize("kind", ["attention", "pointer", "ean", "nowak"])
 def test_the_gradient_is_that_of_the_tours_likelihood(monkeypatch, kind):
     problem = get("tsp")
     x = problem.sample(DeviceRng(dtype=torch.float64), 8, 6)
@@ -159,7 +159,7 @@ def test_the_gradient_is_that_of_the_tours_likelihood(monkeypatch, kind):
         assert (mine.grad - wanted).abs().max() <= 1e-9, name
 
 
-@pytest.mark.parametrize("kind", ["attention", "pointer"])
+@pytest.mark.parametrize("kind", ["attention", "pointer", "nowak"])
 def test_who_imitates_good_tours_gets_better(tmp_path, kind):
     made(tmp_path / "t.npz", n=6, count=2000)
     config = tiny(**SUPERVISED, tours=str(tmp_path / "t.npz"), policy=kind, batch=(64,), epoch_steps=40, rate=3e-3)

@@ -121,6 +121,9 @@ class Encoder(nn.Module):
         return h
 
 
+PIECE_CPU, PIECE_GPU = 2**20, 2**27  # numbers at a time
+
+
 class AdditiveAttention(nn.Module):
     """How well nodes fit queries: v . tanh(W_r r + W_q q), as Bahdanau et al. (2015) compare them."""
 
@@ -132,7 +135,52 @@ class AdditiveAttention(nn.Module):
 
     def forward(self, reference: Tensor, query: Tensor) -> Tensor:
         """[B, Q, N] from references [B, Q or 1, N, D] and queries [B, Q, D], both projected already."""
-        return self.score((reference + query[:, :, None]).tanh_())[..., 0]
+        score = self.score.weight[0].to(reference.dtype)
+        if torch.is_grad_enabled():
+            return Compared.apply(reference, query, score)
+        return compare(reference, query, score)
+
+
+def compare(reference: Tensor, query: Tensor, score: Tensor) -> Tensor:
+    return (reference + query[:, :, None]).tanh_() @ score
+
+
+class Compared(torch.autograd.Function):
+    """`compare` for many queries, a few at a time: their tanh, D numbers a pair, is computed again for the gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, reference: Tensor, query: Tensor, score: Tensor) -> Tensor:
+        ctx.save_for_backward(reference, query, score)
+        parts = pieces(reference, query)
+        return torch.cat([compare(rows(reference, part), query[:, part], score) for part in parts], 1)
+
+    @staticmethod
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        reference, query, score = ctx.saved_tensors
+        exact = torch.float64 if reference.dtype == torch.float64 else torch.float32
+        of_reference = torch.zeros_like(reference, dtype=exact)
+        of_query, of_score = torch.empty_like(query, dtype=exact), torch.zeros_like(score, dtype=exact)
+        for part in pieces(reference, query):
+            inside = (rows(reference, part) + query[:, part, None]).tanh_()
+            above = slope[:, part].to(inside.dtype)
+            of_score += (above.flatten() @ inside.flatten(0, 2)).to(exact)
+            inside = inside.square_().neg_().add_(1).mul_(score).mul_(above[..., None])
+            of_query[:, part] = inside.sum(2, dtype=exact)
+            mine = rows(of_reference, part)
+            mine += inside.sum(1, keepdim=True, dtype=exact) if reference.shape[1] == 1 else inside
+        return of_reference.to(reference.dtype), of_query.to(query.dtype), of_score.to(score.dtype)
+
+
+def pieces(reference: Tensor, query: Tensor) -> list[slice]:
+    """Queries to compare at a time, so that what is between fits a cache."""
+    batch, _, nodes, width = reference.shape
+    few = max(1, (PIECE_GPU if reference.is_cuda else PIECE_CPU) // (batch * nodes * width))
+    return [slice(low, low + few) for low in range(0, query.shape[1], few)]
+
+
+def rows(reference: Tensor, part: slice) -> Tensor:
+    """Those of some queries; one that holds for all has one row."""
+    return reference if reference.shape[1] == 1 else reference[:, part]
 
 
 @torch.no_grad()

@@ -7,6 +7,7 @@ import torch
 
 from routelearn import policies
 from routelearn.decoding.rollout import advance, begin, look, rollout
+from routelearn.policies import layers
 from routelearn.policies.base import shape_of
 from routelearn.policies.kernels.select import backend
 from routelearn.problems import DeviceRng, get
@@ -47,3 +48,15 @@ def test_nothing_is_read_on_the_host_from_encoding_to_scoring(name, kind):
         with torch.no_grad():
             rolled = rollout(problem, policy, cache, x, solutions=2, steps=8, temperature=1.0, record=True)
         policy.score(cache, rolled.trajectory).sum().backward()
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_comparing_a_few_queries_at_a_time_gives_what_autograd_gives(monkeypatch, own):
+    """With references for all queries, or one for each."""
+    monkeypatch.setattr(layers, "PIECE_CPU", 2 * 5 * 4 * 3)  # three queries
+    reference = torch.randn(2, 7 if own else 1, 5, 4, dtype=torch.float64, requires_grad=True)
+    query = torch.randn(2, 7, 4, dtype=torch.float64, requires_grad=True)
+    score = torch.randn(4, dtype=torch.float64, requires_grad=True)
+    assert len(layers.pieces(reference, query)) == 3
+    assert torch.autograd.gradcheck(layers.Compared.apply, (reference, query, score))
+    torch.testing.assert_close(layers.Compared.apply(reference, query, score), layers.compare(reference, query, score))

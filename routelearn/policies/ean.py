@@ -105,7 +105,7 @@ class EANPolicy(nn.Module):
         for k, node in enumerate(recent.unbind(-1)):
             row = node.clamp(min=0)[..., None].expand(*node.shape, self.query_width)
             query = query + cache.recent[:, :, k].gather(1, row).masked_fill(node[..., None] < 0, 0.0)
-        scores = self.pointer(cache.reference[:, None], self.pointer.query(F.relu(query)))
+        scores = self.pointer(cache.reference, self.pointer.query(F.relu(query)))
         scores = scores if scores.dtype == torch.float64 else scores.float()
         return (self.clip * torch.tanh(scores)).masked_fill(~feasible, -math.inf)
 

@@ -141,11 +141,12 @@ class NazariPolicy(nn.Module):
 
     def compare(self, attention: AdditiveAttention, reference: Tensor, query: Tensor, seen: Seen) -> Tensor:
         """[B, Q, N]: queries [B, Q, D] against the elements as they are now; `reference` is what stays of them."""
-        against, reference = attention.query(query), reference[:, None]
-        if self.changing is not None:
-            through = attention.reference.weight @ self.changing.weight
-            scalars, step = through.to(against.dtype).split((self.shape.context_scalars, self.shape.step_dim), 1)
-            against = against + seen.scalars.to(against.dtype) @ scalars.T
-            if seen.step_features is not None:
-                reference = reference + seen.step_features.to(against.dtype) @ step.T
-        return attention(reference, against)
+        against = attention.query(query)
+        if self.changing is None:
+            return attention(reference, against)
+        through = (attention.reference.weight @ self.changing.weight).to(against.dtype).T
+        scalars, step = through.split((self.shape.context_scalars, self.shape.step_dim))
+        against = against + seen.scalars.to(against.dtype) @ scalars
+        if seen.step_features is None:
+            return attention(reference, against)
+        return attention(reference, against, seen.step_features.to(against.dtype), step)

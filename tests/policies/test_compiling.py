@@ -50,13 +50,16 @@ def test_nothing_is_read_on_the_host_from_encoding_to_scoring(name, kind):
         policy.score(cache, rolled.trajectory).sum().backward()
 
 
-@pytest.mark.parametrize("own", [False, True])
-def test_comparing_a_few_queries_at_a_time_gives_what_autograd_gives(monkeypatch, own):
-    """With references for all queries, or one for each."""
+@pytest.mark.parametrize("gains", [0, 2])
+def test_comparing_a_few_queries_at_a_time_gives_what_autograd_gives(monkeypatch, gains):
     monkeypatch.setattr(layers, "PIECE_CPU", 2 * 5 * 4 * 3)  # three queries
-    reference = torch.randn(2, 7 if own else 1, 5, 4, dtype=torch.float64, requires_grad=True)
-    query = torch.randn(2, 7, 4, dtype=torch.float64, requires_grad=True)
-    score = torch.randn(4, dtype=torch.float64, requires_grad=True)
+
+    def drawn(*shape, learned=True):
+        return torch.randn(*shape, dtype=torch.float64, requires_grad=learned)
+
+    reference, query, score = drawn(2, 5, 4), drawn(2, 7, 4), drawn(4)
+    extra, step = (drawn(2, 7, 5, gains, learned=False), drawn(gains, 4)) if gains else (None, None)
     assert len(layers.pieces(reference, query)) == 3
-    assert torch.autograd.gradcheck(layers.Compared.apply, (reference, query, score))
-    torch.testing.assert_close(layers.Compared.apply(reference, query, score), layers.compare(reference, query, score))
+    assert torch.autograd.gradcheck(layers.Compared.apply, (reference, query, score, extra, step))
+    whole = layers.compared(reference, query, extra, step) @ score
+    torch.testing.assert_close(layers.Compared.apply(reference, query, score, extra, step), whole)

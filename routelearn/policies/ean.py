@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from routelearn.errors import InputError
+from routelearn.policies.additive import AdditiveAttention
 from routelearn.policies.base import (
     Choice,
     Seen,
@@ -20,7 +21,7 @@ from routelearn.policies.base import (
     leave_out_given,
     picked,
 )
-from routelearn.policies.layers import AdditiveAttention, Encoder, initialise
+from routelearn.policies.layers import Encoder, initialise
 
 RECENT = 3  # nodes that a query is made of
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from routelearn.policies.additive import AdditiveAttention
 from routelearn.policies.base import (
     Choice,
     Seen,
@@ -22,7 +23,7 @@ from routelearn.policies.base import (
     map_seen,
     picked,
 )
-from routelearn.policies.layers import AdditiveAttention, initialise
+from routelearn.policies.layers import initialise
 
 # Where tanh is next to linear, a query adds the same to all nodes and chooses nothing. Places differ by a third or so;
 # hence embeddings begin wider than elsewhere. docs/training.md has the comparison.

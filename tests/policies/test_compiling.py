@@ -7,7 +7,6 @@ import torch
 
 from routelearn import policies
 from routelearn.decoding.rollout import advance, begin, look, rollout
-from routelearn.policies import layers
 from routelearn.policies.base import shape_of
 from routelearn.policies.kernels.select import backend
 from routelearn.problems import DeviceRng, get
@@ -48,18 +47,3 @@ def test_nothing_is_read_on_the_host_from_encoding_to_scoring(name, kind):
         with torch.no_grad():
             rolled = rollout(problem, policy, cache, x, solutions=2, steps=8, temperature=1.0, record=True)
         policy.score(cache, rolled.trajectory).sum().backward()
-
-
-@pytest.mark.parametrize("gains", [0, 2])
-def test_comparing_a_few_queries_at_a_time_gives_what_autograd_gives(monkeypatch, gains):
-    monkeypatch.setattr(layers, "PIECE_CPU", 2 * 5 * 4 * 3)  # three queries
-
-    def drawn(*shape, learned=True):
-        return torch.randn(*shape, dtype=torch.float64, requires_grad=learned)
-
-    reference, query, score = drawn(2, 5, 4), drawn(2, 7, 4), drawn(4)
-    extra, step = (drawn(2, 7, 5, gains, learned=False), drawn(gains, 4)) if gains else (None, None)
-    assert len(layers.pieces(reference, query)) == 3
-    assert torch.autograd.gradcheck(layers.Compared.apply, (reference, query, score, extra, step))
-    whole = layers.compared(reference, query, extra, step) @ score
-    torch.testing.assert_close(layers.Compared.apply(reference, query, score, extra, step), whole)

@@ -93,11 +93,9 @@ def grid_of(problem: str, cells: Sequence[Cell], sizes: Sequence[int]) -> tuple[
 
 def notes_on(row: Row, cells: Sequence[Cell]) -> list[str]:
     """Notes on a row: how it was run, and what is missing and why."""
-    if row.kind == table.REPORTED:
-        return [f"† {row.row}: {row.note}"]
     notes = []
     ran = [cell for cell in cells if cell.result]
-    if ran and row.kind in (table.GREEDY, table.SAMPLED):
+    if ran and row.kind in (table.GREEDY, table.SAMPLED, table.REPORTED):
         used = grouped_sizes(ran, lambda cell: cell.solver)
         notes.append(f"{row.row}: {ran[0].setting}; {', '.join(f'{s} (at n = {sizes})' for s, sizes in used.items())}")
     elif ran and (note_on(row, ran[0]) or row.kind != table.QUICK):
@@ -105,6 +103,8 @@ def notes_on(row: Row, cells: Sequence[Cell]) -> list[str]:
         limit = f"until proved, at most {table.EXACT_SECONDS:g} s an instance" if row.kind == table.EXACT else ""
         told = [part for part in (note_on(row, ran[0]), limit, f"{settings} an instance" if settings else "") if part]
         notes.append(f"{row.row} ({ran[0].solver}): {'; '.join(told)}")
+    if row.kind == table.REPORTED:
+        return notes + ([f"† {row.row}: {row.note}"] if len(ran) < len(cells) else [])
     missing = grouped_sizes([cell for cell in cells if cell.result is None], lambda cell: cell.reason)
     return notes + [f"{row.row}: not run at n = {sizes}: {reason}" for reason, sizes in missing.items()]
 

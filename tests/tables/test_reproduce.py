@@ -111,6 +111,29 @@ def test_learned_rows_use_the_model_given(tmp_path: Path, monkeypatch: pytest.Mo
     assert cells(tmp_path, "table1")["CVRP", "AM (greedy)"] == greedy
 
 
+def test_rivals_are_run_where_there_is_a_model_of_theirs(tmp_path: Path) -> None:
+    """Each model fills the rows that are about it; the others stay as reported."""
+    given = []
+    for kind, loss in (("ean", "reinforce"), ("pointer", "supervised"), ("attention", "supervised")):
+        config = TrainConfig(policy=kind, width=16, heads=2, layers=1, hidden=16)
+        policy = policies.build(kind, shape_of(get("tsp")), config.policy_options()).eval()
+        card = {"sizes": [20], "config": {"loss": loss}}
+        given.append(tmp_path / f"{kind}.safetensors")
+        model_file.save(given[-1], model_file.Model(policy, "tsp", kind, config.policy_options(), card))
+    options = Options(limit=2, sizes=(20,), samples=8, model_files=tuple(given), device=torch.device("cpu"))
+    table1(["tsp"], tmp_path, options)
+    found = {method: row for (_, method), row in cells(tmp_path, "table1").items()}
+    settings = {"EAN (greedy)": "greedy", "EAN (s. + 2OPT)": "sample:8+improve", "Vinyals 2015 (gr.)": "greedy"}
+    assert {name: found[name]["setting"] for name in settings} == settings
+    assert "ean.safetensors" in found["EAN (sampling)"]["solver"]
+    assert float(found["EAN (s. + 2OPT)"]["objective"]) <= float(found["EAN (sampling)"]["objective"])
+    assert found["Bello 2016 (gr.)"]["objective"] == found["Nowak 2017"]["objective"] == ""
+    assert "no model yet" in found["AM (greedy)"]["note"], "nobody takes a supervised model for the paper's"
+    text = (tmp_path / "table1.txt").read_text()
+    assert "† Nowak 2017" in text
+    assert "† EAN" not in text
+
+
 def test_a_solver_that_refuses_is_named_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(problem: Any, x: Any, solver: Any, **settings: Any) -> Any:
         if solver.name == "sweep+2opt":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import stat
 import subprocess
 import sys
@@ -23,6 +24,8 @@ from routelearn.solvers.tasks import tasks_of
 STANDIN = Path(__file__).parent / "standin.py"
 PROGRAMS = {"lkh3": (lkh3, "lkh"), "concorde": (concorde, "concorde"), "compass": (compass, "compass")}
 CASES = [("lkh3", "tsp"), ("lkh3", "cvrp"), ("concorde", "tsp"), ("compass", "op-dist"), ("compass", "op-const")]
+
+REAL = {name: os.environ.get(module.SOLVERS[0].variable) for name, (module, _) in PROGRAMS.items()}
 
 
 @pytest.fixture(autouse=True)
@@ -48,6 +51,17 @@ def test_an_answer_is_feasible(solver, name, own_matrix):
     if own_matrix:
         x = x._replace(distances=distance_matrix(x))
     problem.check(x, PROGRAMS[solver][0].SOLVERS[0].solve(problem, x, seconds=10.0))
+
+
+@pytest.mark.parametrize(("solver", "name"), CASES)
+def test_the_real_program_answers_where_there_is_one(monkeypatch, solver, name):
+    program = PROGRAMS[solver][0].SOLVERS[0]
+    if not REAL[solver]:
+        pytest.skip(f"{program.variable} is not set")
+    monkeypatch.setenv(program.variable, REAL[solver])
+    assert program.unavailable() is program.impostor() is None
+    problem, x = sample(name, n=20)
+    problem.check(x, program.solve(problem, x, seconds=10.0))
 
 
 @pytest.mark.parametrize(("solver", "name"), [("lkh3", "tsp"), ("lkh3", "cvrp")])

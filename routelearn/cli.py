@@ -23,6 +23,7 @@ COMMANDS = {
     "train": "Train a model.",
     "evaluate": "Measure a model or a solver on a set of instances.",
     "generate": "Write a set of random instances; by default the paper's test set.",
+    "tours": "Solve random instances, as lessons for `train --loss supervised`.",
     "serve": "Answer over HTTP, with a page to watch the policy think.",
     "models": "List the trained models that ship with the package.",
     "solvers": "List the solvers: their problems, licence, and whether usable here.",

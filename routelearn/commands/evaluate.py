@@ -93,14 +93,26 @@ def evaluate(
     if reference is not None:
         gap, error = found.gap(torch.as_tensor(known))
         result["gap"], result["gap_standard_error"] = gap, error
-        typer.echo(f"gap to {reference.name} {gap:+.3%} +- {error:.3%}")
+        unknown = missing(known[:count])
+        typer.echo(f"gap to {reference.name} {gap:+.3%} +- {error:.3%}" + (f"; it lacks {unknown}" if unknown else ""))
     if json_out is not None:
         plain = [None if cost != cost else cost for cost in result["costs"]]  # JSON has no NaN
         json_out.write_text(json.dumps({**result, "costs": plain}) + "\n")
     if costs_out is not None:
         write_costs(costs_out, label, customers, result["costs"], x)
+    if without := missing(found.costs.cpu().numpy()):
+        typer.echo(f"no solution of {without}", err=True)
     if found.infeasible:
         raise typer.Exit(1)
+
+
+def missing(costs: Any, most: int = 20) -> str:
+    """Which of the costs [B] are missing (NaN), in words; empty if none is."""
+    import numpy as np
+
+    rows = np.flatnonzero(np.isnan(costs)).tolist()
+    shown = ", ".join(map(str, rows[:most])) + (f" and {len(rows) - most} more" if len(rows) > most else "")
+    return f"{len(rows)} of {len(costs)}: instance {shown}" if rows else ""
 
 
 def or_default(given: Any, default: Any) -> Any:
@@ -145,7 +157,8 @@ def read_costs(
     for key in (own,) if several else ("costs", own, next(iter(arrays)) if len(arrays) == 1 else ""):
         if key in arrays and arrays[key].ndim == 1 and arrays[key].dtype.kind in "fiu":
             costs = arrays[key].astype(np.float64)
-            if not np.isfinite(costs).all() or not costs.any():
+            known = costs[~np.isnan(costs)]  # without a solution there is none
+            if not np.isfinite(known).all() or not known.any():
                 raise InputError(f"{path}: `{key}` holds costs that are no finite numbers, or only 0")
             if len(costs) < count:
                 raise InputError(f"{path}: {len(costs)} costs for {count} instances; give one for each")

@@ -14,8 +14,8 @@ from routelearn.errors import InputError
 TRAINING = ("train", "instances", "full", "minutes", "seeds")
 # Which options each target reads; giving another is an error, not silence.
 READS = {
-    "table1": ("limit", "paper_limits", "problems", "sizes", "samples", "model", "on", "seed"),
-    "table-op": ("limit", "paper_limits", "sizes", "samples", "model", "on", "seed"),
+    "table1": ("limit", "paper_limits", "problems", "rows", "sizes", "samples", "model", "on", "seed"),
+    "table-op": ("limit", "paper_limits", "rows", "sizes", "samples", "model", "on", "seed"),
     "table-ablations": ("limit", "sizes", *TRAINING),
     "figures": ("limit", "sizes", "model", "seed"),
     "figure3": ("limit", *TRAINING),
@@ -41,6 +41,7 @@ def reproduce(
         None, "--paper-limits", help="Use the paper's time limits instead of 0.3 s per instance (days on two cores)."
     ),
     problems: str | None = typer.Option(None, help="table1: only these problems, such as tsp,cvrp."),
+    rows: str | None = typer.Option(None, help="Tables: only these rows, such as 'LKH3,AM (greedy)'."),
     sizes: str | None = typer.Option(None, help="Only these sizes, such as 20,50. [default: all; training: 20]"),
     samples: int | None = typer.Option(None, help="Rollouts of AM (sampling). [default: 320 on a CPU, 1280 on a GPU]"),
     model: list[Path] | None = typer.Option(None, help="Model file to prefer over the shipped ones; may be repeated."),
@@ -67,8 +68,8 @@ def reproduce(
     if target not in READS:
         raise InputError(f"unknown target {target!r}; the choices are {', '.join(READS)}")
     given: dict[str, Any] = {
-        "limit": limit, "paper_limits": paper_limits, "problems": problems, "sizes": sizes, "samples": samples,
-        "model": model or None, "on": on, "train": train, "instances": instances, "full": full,
+        "limit": limit, "paper_limits": paper_limits, "problems": problems, "rows": rows, "sizes": sizes,
+        "samples": samples, "model": model or None, "on": on, "train": train, "instances": instances, "full": full,
         "minutes": minutes, "seeds": seeds, "seed": seed,
     }  # fmt: skip
     given = {name: value for name, value in given.items() if value is not None}
@@ -104,13 +105,13 @@ def bar(label: str, total: int) -> Iterator[Any]:
 
 
 def tables(target: str, out: Path, given: dict[str, Any]) -> None:
-    from routelearn.reproduce.rows import TABLE1, TABLE_OP, check_problems
+    from routelearn.reproduce.rows import TABLE1, TABLE_OP, check_problems, named_rows
     from routelearn.reproduce.running import Options, table1, table_op
     from routelearn.solvers.adapters.runner import worker_count
 
     wanted = [name.strip() for name in given.pop("problems", "").split(",") if name.strip()]
-    options = Options(**given)
     names = check_problems(wanted, TABLE1) if target == "table1" else list(TABLE_OP)
+    options = Options(**given | {"rows": named_rows(given.get("rows", ""), names)})
     typer.echo(f"{options.limit} instances each, on {worker_count()} cores", err=True)
     paths = table1(names, out, options, watch=bar) if target == "table1" else table_op(out, options, watch=bar)
     tell(paths)

@@ -10,6 +10,7 @@ def solvers(
 ) -> None:
     """List the solvers: their problems, their licence, and whether they can be used here (if not, why)."""
     from routelearn.solvers import SOLVERS, for_problem
+    from routelearn.solvers.adapters.base import Program
 
     families = family_names()
     rows = [("solver", "problems", "kind", "usable", "licence")]
@@ -18,7 +19,7 @@ def solvers(
         whole = {name: members for name, members in families.items() if solver.problems >= members}
         names = sorted(solver.problems - frozenset().union(*whole.values())) + list(whole)
         kind = "exact" if solver.exact else "anytime" if solver.anytime else "heuristic"
-        reason = solver.unavailable()
+        reason = solver.unavailable() or (solver.impostor() if isinstance(solver, Program) else None)
         if reason is not None:
             missing.append(f"  {reason if reason.startswith(solver.name) else f'{solver.name}: {reason}'}")
         rows.append((solver.name, " ".join(names), kind, "no" if reason else "yes", solver.licence))

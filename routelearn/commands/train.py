@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import os
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import typer
 
 from routelearn.errors import InputError
 from routelearn.problems import PROBLEMS
+from routelearn.registry import Registry
 from routelearn.training import recipes
 from routelearn.training.config import TrainConfig
 from routelearn.training.result import TrainingResult
@@ -244,6 +246,14 @@ OPTIONS: tuple[tuple[str, Any, Any, str], ...] = (
 )  # fmt: skip
 
 
+def summed_up(choices: Collection[str]) -> str:
+    """Lines for the choices of a flag that say what they are (`summary`), which typer leaves as they are."""
+    known = choices if isinstance(choices, Registry) else {}
+    words = {name: getattr(thing, "summary", "") for name, thing in known.items()}
+    lines = (f"{name}: {summary}" if summary else name for name, summary in words.items())
+    return "\n\n\b\n" + "\n".join(lines) if any(words.values()) else ""
+
+
 def with_config_flags(fn: Any) -> Any:
     """Give `fn` the signature that typer reads: its own parameters, and one option per configuration field."""
     places = {
@@ -260,8 +270,9 @@ def with_config_flags(fn: Any) -> Any:
         if field.name not in OWN:
             kind = {"int": int, "float": float, "bool": bool, "str": str}.get(str(field.type), str)
             choices = field.metadata["choices"]
-            text = field.metadata["help"] + (f" ({', '.join(choices)})" if choices else "")
-            text = f"{text[0].upper()}{text[1:]}. [{usual_value(field.name)}]"
+            summaries = summed_up(choices)
+            text = field.metadata["help"] + (f" ({', '.join(choices)})" if choices and not summaries else "")
+            text = f"{text[0].upper()}{text[1:]}. [{usual_value(field.name)}]{summaries}"
             flags.append((field.name, kind | None, typer.Option(None, help=text)))
     parameters = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)

@@ -171,7 +171,8 @@ def row_bytes(policy: Any, nodes: int, solutions: int, element: int) -> int:
     """A generous estimate of what one encoded instance with its solutions occupies."""
     width = getattr(policy, "width", 128)
     encoded = nodes * width * element * 24
-    stepping = solutions * nodes * (element * 4 * getattr(policy, "heads", 2) + 32)
+    per_pair = getattr(policy, "step_width", 4 * getattr(policy, "heads", 2))  # of a solution and a node
+    stepping = solutions * nodes * (element * per_pair + 32)
     recorded = solutions * nodes * 2 * 16
     return encoded + stepping + recorded
 

@@ -117,6 +117,19 @@ def rollout(
     return Rolled(tour, problem.done(x, live.state), log_prob.sum(2), trajectory, live)
 
 
+@torch.no_grad()
+def follow(problem: Problem, x: Any, tour: Tensor) -> Rolled:
+    """The record of given tours [B, S, T] for `policy.score`, as if a policy had chosen every node of them."""
+    live = Live(problem.initial(x, tour.shape[1]), (), torch.full_like(tour[..., 0], -1))
+    record_seen: list[Seen] = []
+    for nodes in tour.unbind(2):
+        record_seen.append(look(problem, x, live))
+        live = Live(problem.step(x, live.state, nodes), (), nodes)
+    seen = map_seen(lambda *steps: torch.stack(steps, 2), *record_seen)
+    nothing = torch.zeros(tour.shape[:2], device=tour.device)
+    return Rolled(tour, problem.done(x, live.state), nothing, Trajectory(tour, seen), live)
+
+
 def finish(
     problem: Problem,
     policy: Policy,

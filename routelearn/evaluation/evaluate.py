@@ -112,7 +112,7 @@ def standard_error(values: Tensor) -> float:
 def paired_gap(costs: Tensor, reference: Tensor) -> tuple[float, float]:
     """Mean difference to reference costs, instance by instance, as a share of their mean; and its standard error.
 
-    Positive is worse, of prizes (negative costs), too. Instances without a solution (NaN) are left out.
+    Positive is worse, of prizes (negative costs), too. Instances without a solution or a reference (NaN) are left out.
     """
     difference = gaps(costs, reference)
     difference = difference[~difference.isnan()]
@@ -128,12 +128,13 @@ def means_by_variant(problem: Problem, x: Any, costs: Tensor) -> dict[str, float
 
 
 def gaps(costs: Tensor, reference: Tensor) -> Tensor:
-    """[B]: each cost's difference to its reference cost as a share of their mean; NaN without a solution."""
+    """[B]: each cost's difference to its reference cost as a share of their mean; NaN where one of them is missing."""
     reference = torch.as_tensor(reference)
     if len(reference) < len(costs):
         raise InputError(f"{len(reference)} reference costs for {len(costs)} instances; give one for each")
     costs, reference = costs.cpu().double(), reference[: len(costs)].cpu().double()
-    return (costs - reference) / reference[~costs.isnan()].mean().abs()
+    difference = costs - reference
+    return difference / reference[~difference.isnan()].mean().abs()
 
 
 def fingerprints(x: Any) -> NDArray[np.uint64]:

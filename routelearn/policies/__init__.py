@@ -8,10 +8,22 @@ from torch import nn
 
 from routelearn.policies.attention import AttentionPolicy
 from routelearn.policies.base import Shape
+from routelearn.policies.ean import EANPolicy
+from routelearn.policies.nazari import NazariPolicy
+from routelearn.policies.nowak import NowakPolicy
 from routelearn.policies.pointer import PointerPolicy
 from routelearn.registry import Registry
 
-POLICIES: Registry[type[nn.Module]] = Registry("policy", {"attention": AttentionPolicy, "pointer": PointerPolicy})
+POLICIES: Registry[type[nn.Module]] = Registry(
+    "policy",
+    {
+        "attention": AttentionPolicy,
+        "pointer": PointerPolicy,
+        "ean": EANPolicy,
+        "nazari": NazariPolicy,
+        "nowak": NowakPolicy,
+    },
+)
 
 
 def build(kind: str, shape: Shape, options: dict[str, Any]) -> Any:

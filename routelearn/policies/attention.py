@@ -41,6 +41,7 @@ ENCODED = 12_800  # nodes encoded at once on a CPU: memory of that size is used 
     recorded_logits="da5cafeee300",
 )
 class AttentionPolicy(nn.Module):
+    summary = "the attention model of the paper"
     compiles = True  # torch.compile can take its steps
     layer = AttentionLayer  # what the encoder is made of; a subclass may name another
 

@@ -60,8 +60,18 @@ class Shape(NamedTuple):
     step_dim: int
 
 
+def has_no_state(shape: Shape) -> bool:
+    """Whether nodes are all of one kind, and a solution is known by its nodes alone."""
+    return len(shape.feature_dims) == 1 and not shape.context_scalars and not shape.step_dim
+
+
 class Policy(Protocol):
-    """`encode` runs once per instance however many solutions follow; `choose` decides, `score` judges."""
+    """`encode` runs once per instance however many solutions follow; `choose` decides, `score` judges.
+
+    Optional, on the class: `summary`, a line for help texts; `takes(shape)`, whether it can be built for such a
+    problem; `step_width`, how many numbers a step holds for each pair of a solution and a node, if that is more than a
+    few for each head; `reads_in_order`, whether the order of an instance's nodes means something to it.
+    """
 
     compiles: bool  # whether torch.compile can take `encode` and `step`
 

@@ -9,7 +9,16 @@ import torch
 from torch import Tensor, nn
 
 from routelearn.errors import InputError
-from routelearn.policies.base import Choice, Seen, Shape, Trajectory, choose_by_logits, leave_out_given, picked
+from routelearn.policies.base import (
+    Choice,
+    Seen,
+    Shape,
+    Trajectory,
+    choose_by_logits,
+    has_no_state,
+    leave_out_given,
+    picked,
+)
 from routelearn.policies.layers import initialise
 
 
@@ -25,13 +34,16 @@ class Cache(NamedTuple):
 class PointerPolicy(nn.Module):
     """Reads the nodes in their order, so it is not invariant to it; context scalars are not seen."""
 
+    summary = "LSTM encoder and decoder (Vinyals et al. 2015, Bello et al. 2016)"
     compiles = False  # torch.compile does not take LSTMs
+    reads_in_order = True
+    takes = staticmethod(has_no_state)
 
     def __init__(self, shape: Shape, width: int = 128, clip: float = 10.0):
         super().__init__()
-        if len(shape.feature_dims) != 1 or shape.context_scalars or shape.step_dim:
+        if not self.takes(shape):
             raise InputError("the Pointer Network reads one kind of node and no state; use the attention model here")
-        self.shape, self.width, self.clip = shape, width, clip
+        self.shape, self.width, self.clip, self.step_width = shape, width, clip, 2 * width
         self.embed = nn.Linear(shape.feature_dims[0], width, bias=False)
         self.encoder = nn.LSTM(width, width, batch_first=True)
         self.decoder = nn.LSTM(width, width, batch_first=True)

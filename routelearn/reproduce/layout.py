@@ -76,7 +76,7 @@ def grid_of(problem: str, cells: Sequence[Cell], sizes: Sequence[int]) -> tuple[
         entries = [Entry(c.row.row, c.result.costs, c.result.seconds) for c in cells if c.n == n and c.result]
         lines |= {(line.method, n): line for line in compare(entries, problems.get(problem))}
     rows, records, notes = [], [], []
-    for row in table.ROWS[problem]:
+    for row in dict.fromkeys(cell.row for cell in cells):
         own = [by_place[row.row, n] for n in sizes]
         facts = [fact_of(problem, row.row, n) for n in sizes]
         in_paper = any(fact_of(problem, row.row, n) for n in table.SIZES)
@@ -93,20 +93,25 @@ def grid_of(problem: str, cells: Sequence[Cell], sizes: Sequence[int]) -> tuple[
 
 def notes_on(row: Row, cells: Sequence[Cell]) -> list[str]:
     """Notes on a row: how it was run, and what is missing and why."""
-    if row.kind == table.REPORTED:
-        return [f"† {row.row}: {row.note}"]
     notes = []
     ran = [cell for cell in cells if cell.result]
-    if ran and row.kind in (table.GREEDY, table.SAMPLED):
+    if ran and row.kind in (table.GREEDY, table.SAMPLED, table.REPORTED):
         used = grouped_sizes(ran, lambda cell: cell.solver)
         notes.append(f"{row.row}: {ran[0].setting}; {', '.join(f'{s} (at n = {sizes})' for s, sizes in used.items())}")
-    elif ran and (row.note or row.kind != table.QUICK):
+    elif ran and (note_on(row, ran[0]) or row.kind != table.QUICK):
         settings = " / ".join(dict.fromkeys(cell.setting for cell in ran))
         limit = f"until proved, at most {table.EXACT_SECONDS:g} s an instance" if row.kind == table.EXACT else ""
-        told = [part for part in (row.note, limit, f"{settings} an instance" if settings else "") if part]
+        told = [part for part in (note_on(row, ran[0]), limit, f"{settings} an instance" if settings else "") if part]
         notes.append(f"{row.row} ({ran[0].solver}): {'; '.join(told)}")
+    if row.kind == table.REPORTED:
+        return notes + ([f"† {row.row}: {row.note}"] if len(ran) < len(cells) else [])
     missing = grouped_sizes([cell for cell in cells if cell.result is None], lambda cell: cell.reason)
     return notes + [f"{row.row}: not run at n = {sizes}: {reason}" for reason, sizes in missing.items()]
+
+
+def note_on(row: Row, cell: Cell) -> str:
+    """How what ran differs from the paper's row."""
+    return row.stand_in if row.stand_in and cell.solver != row.solvers.split()[0] else row.note
 
 
 def grouped_sizes(cells: Sequence[Cell], by: Callable[[Cell], str]) -> dict[str, str]:

@@ -40,17 +40,27 @@ class Row:
     kind: str
     solvers: str = ""  # the first of these that is usable
     note: str = ""  # how it differs from the row of that name in the paper; REPORTED: where the figures are from
+    stand_in: str = ""  # the same, where another than the first of the solvers ran
     seconds: float = 0.0  # TIMED: the limit
     sizes: tuple[int, ...] = SIZES  # EXACT: where a proof is to be had in reasonable time
     short: tuple[int, ...] = ()  # TIMED: sizes at which most are done long before the limit
+    policy: str = ""  # REPORTED: whose model fills the row where one is given
+    decode: str = ""  # how that decodes; K stands for the number of rollouts
+    supervised: bool = False  # whether it was trained on given tours
 
 
 AM_GREEDY, AM_SAMPLING = Row("AM (greedy)", GREEDY), Row("AM (sampling)", SAMPLED)
-LKH = "LKH through elkai, unless ROUTELEARN_LKH3 names LKH-3"
+ELKAI = "LKH through elkai; ROUTELEARN_LKH3 names no LKH-3"
+BELLO = "reported by Bello et al. (2016)"
 NAZARI = "reported by Nazari et al. (2018)"
 SWEEP = "routes are put in order by 2OPT and Or-opt; the paper repeats what Nazari et al. reported"
 UNORDERED = "customers of a route in the order of their angle"
 EAN = "the code of Deudon et al. (2018), run by the paper's authors"
+
+
+def learned(name: str, policy: str, decode: str, note: str, supervised: bool = False) -> Row:
+    """A rival of the attention model: as reported, unless a model of that policy is given."""
+    return Row(name, REPORTED, note=note, policy=policy, decode=decode, supervised=supervised)
 
 
 ORIENTEERING = (
@@ -73,25 +83,25 @@ ORIENTEERING = (
 ROWS: dict[str, tuple[Row, ...]] = {
     "tsp": (
         Row("Concorde", EXACT, "concorde"),
-        Row("LKH3", QUICK, "lkh3 elkai", note=LKH),
+        Row("LKH3", QUICK, "lkh3 elkai", stand_in=ELKAI),
         Row("Gurobi", EXACT, "gurobi"),
         Row("Gurobi (1s)", TIMED, "gurobi", seconds=1, short=(20, 50)),
         Row("Nearest Insertion", QUICK, "nearest-insertion"),
         Row("Random Insertion", QUICK, "random-insertion"),
         Row("Farthest Insertion", QUICK, "farthest-insertion"),
         Row("Nearest Neighbor", QUICK, "nearest-neighbour"),
-        Row("Vinyals 2015 (gr.)", REPORTED, note="reported by Vinyals et al. (2015)"),
-        Row("Bello 2016 (gr.)", REPORTED, note="reported by Bello et al. (2016)"),
+        learned("Vinyals 2015 (gr.)", "pointer", "greedy", "reported by Vinyals et al. (2015)", supervised=True),
+        learned("Bello 2016 (gr.)", "pointer", "greedy", BELLO),
         Row("Dai 2017", REPORTED, note="computed from the gaps that Dai et al. (2017) report"),
-        Row("Nowak 2017", REPORTED, note="reported by Nowak et al. (2017)"),
-        Row("EAN (greedy)", REPORTED, note=EAN),
+        learned("Nowak 2017", "nowak", "beam:40", "reported by Nowak et al. (2017)", supervised=True),
+        learned("EAN (greedy)", "ean", "greedy", EAN),
         AM_GREEDY,
         Row("OR Tools", SEARCH, "ortools", "the paper repeats what Bello et al. (2016) reported"),
         Row("Chr.f. + 2OPT", QUICK, "christofides+2opt", "with Or-opt; the paper repeats what Vinyals et al. reported"),
-        Row("Bello 2016 (s.)", REPORTED, note="reported by Bello et al. (2016)"),
-        Row("EAN (gr. + 2OPT)", REPORTED, note=EAN),
-        Row("EAN (sampling)", REPORTED, note=EAN),
-        Row("EAN (s. + 2OPT)", REPORTED, note=EAN),
+        learned("Bello 2016 (s.)", "pointer", "sample:K", BELLO),
+        learned("EAN (gr. + 2OPT)", "ean", "greedy+improve", EAN),
+        learned("EAN (sampling)", "ean", "sample:K", EAN),
+        learned("EAN (s. + 2OPT)", "ean", "sample:K+improve", EAN),
         AM_SAMPLING,
         Row("SCIP", EXACT, "scip"),
         Row("CP-SAT", EXACT, "cpsat", sizes=(20,)),
@@ -107,9 +117,9 @@ ROWS: dict[str, tuple[Row, ...]] = {
     "cvrp": (
         Row("Gurobi", REPORTED, note="run by the paper's authors; no solver here proves optimal CVRP solutions"),
         Row("LKH3", SEARCH, "lkh3"),
-        Row("RL (greedy)", REPORTED, note=NAZARI),
+        learned("RL (greedy)", "nazari", "greedy", NAZARI),
         AM_GREEDY,
-        Row("RL (beam 10)", REPORTED, note=NAZARI),
+        learned("RL (beam 10)", "nazari", "beam:10", NAZARI),
         Row("Random CW", QUICK, "random-savings", "the paper repeats what Nazari et al. reported"),
         Row("Random Sweep", QUICK, "random-sweep+2opt", SWEEP),
         Row("OR Tools", SEARCH, "ortools", "the paper repeats what Nazari et al. reported"),
@@ -124,9 +134,9 @@ ROWS: dict[str, tuple[Row, ...]] = {
         Row("Random Sweep, unordered", QUICK, "random-sweep", UNORDERED),
     ),
     "sdvrp": (
-        Row("RL (greedy)", REPORTED, note=NAZARI),
+        learned("RL (greedy)", "nazari", "greedy", NAZARI),
         AM_GREEDY,
-        Row("RL (beam 10)", REPORTED, note=NAZARI),
+        learned("RL (beam 10)", "nazari", "beam:10", NAZARI),
         AM_SAMPLING,
         Row("Savings", QUICK, "savings"),
         Row("Savings + 2OPT", QUICK, "savings+2opt"),
@@ -161,6 +171,28 @@ ROWS: dict[str, tuple[Row, ...]] = {
         AM_GREEDY,
     ),
 }
+
+
+def rows_of(problem: str, wanted: Sequence[str] = ()) -> tuple[Row, ...]:
+    """The rows of a problem's table, or those of these names."""
+    return tuple(row for row in ROWS[problem] if not wanted or row.row in wanted)
+
+
+def named_rows(text: str, names: Sequence[str]) -> tuple[str, ...]:
+    """`LKH3,Sweep, unordered` -> the two rows; one that none of these problems' tables has is refused."""
+    known = dict.fromkeys(row.row for name in names for row in ROWS[name])
+    wanted: list[str] = []
+    for part in map(str.strip, text.split(",")):
+        if wanted and f"{wanted[-1]}, {part}" in known:
+            wanted[-1] += f", {part}"
+        elif part:
+            wanted.append(part)
+    if unknown := [row for row in wanted if row not in known]:
+        raise InputError(f"no row {', '.join(map(repr, unknown))} in this table; its rows are {', '.join(known)}")
+    return tuple(wanted)
+
+
+RIVALS = {row.policy for rows in ROWS.values() for row in rows if row.policy}
 
 
 def fact_of(problem: str, row: str, n: int) -> Fact | None:

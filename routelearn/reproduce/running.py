@@ -16,7 +16,7 @@ import torch
 from routelearn import models, problems
 from routelearn.data import generate
 from routelearn.errors import InputError
-from routelearn.evaluation.evaluate import evaluate
+from routelearn.evaluation.evaluate import evaluate, parse
 from routelearn.models import model_file
 from routelearn.models.model_file import Model
 from routelearn.problems.base import take
@@ -51,6 +51,7 @@ class Options:
     limit: int = 10_000  # the first instances of each test set
     paper_limits: bool = False
     sizes: tuple[int, ...] = SIZES
+    rows: tuple[str, ...] = ()  # those of these names; empty: all
     samples: int | None = None  # rollouts of AM (sampling); None: 320 on a CPU, 1280 on a GPU or with paper_limits
     model_files: tuple[Path, ...] = ()  # used before those that ship
     on: str = "local"
@@ -94,17 +95,22 @@ def plan_method(problem: str, n: int, method: Row, options: Options, out: Path) 
     )
 
 
-def pick_model(problem: str, n: int, options: Options) -> tuple[str, Model]:
-    """The given model file of that problem that was trained nearest to n, or the one that ships."""
-    given = [(path, model_file.load(path)) for path in options.model_files]
-    own = [(str(path), model) for path, model in given if model.problem == problem]
-    if not own:
-        return "shipped", models.load_model(problem, n)
+def given_model(problem: str, n: int, row: Row, options: Options) -> tuple[str, Model] | None:
+    """Of the given model files, the one that the row is about and that was trained nearest to n."""
+    given = [(str(path), model_file.load(path)) for path in options.model_files]
+    own = [(path, model) for path, model in given if model.problem == problem and fills(row, model)]
 
     def distance(entry: tuple[str, Model]) -> float:
         return min((abs(int(size) - n) for size in entry[1].card.get("sizes", ())), default=10**9)
 
-    return min(own, key=distance)
+    return min(own, key=distance, default=None)
+
+
+def fills(row: Row, model: Model) -> bool:
+    """Whether a row is about such a model; the attention model's are also about policies that have no row."""
+    supervised = model.card.get("config", {}).get("loss") == "supervised"
+    kind = model.kind == row.policy if row.policy else model.kind not in table.RIVALS
+    return kind and supervised == row.supervised
 
 
 def weights_digest(model: Model) -> str:
@@ -115,12 +121,26 @@ def weights_digest(model: Model) -> str:
 
 
 def plan_learned(problem: str, n: int, row: Row, options: Options, out: Path) -> Cell:
-    """A row of the attention model, or the reason why there is none."""
+    """A row of the attention model by the file that is given or the one that ships, or the reason why there is none."""
     try:
-        origin, model = pick_model(problem, n, options)
+        found = given_model(problem, n, row, options) or ("shipped", models.load_model(problem, n))
     except InputError as error:
         return Cell(problem, n, row, "attention model", reason=f"no model yet: {error}")
     strategy = f"augment:{AUGMENT}+sample:{options.rollouts // AUGMENT}" if row.kind == table.SAMPLED else "greedy"
+    return learned_cell(problem, n, row, *found, strategy, options, out)
+
+
+def plan_reported(problem: str, n: int, row: Row, options: Options, out: Path) -> Cell:
+    """A row as others reported it, unless there is a model for it."""
+    found = given_model(problem, n, row, options) if row.policy else None
+    if found is None:
+        return Cell(problem, n, row, reason=row.note)
+    return learned_cell(problem, n, row, *found, row.decode.replace("K", str(options.rollouts)), options, out)
+
+
+def learned_cell(
+    problem: str, n: int, row: Row, origin: str, model: Model, strategy: str, options: Options, out: Path
+) -> Cell:
     sizes = "/".join(map(str, model.card.get("sizes", ["?"])))
     solver = f"model for n = {sizes}" + ("" if origin == "shipped" else f" ({Path(origin).name})")
     stem = f"{problem}{n}-first{options.limit}-{model.kind}-{weights_digest(model)}-{strategy.replace(':', '')}"
@@ -133,9 +153,9 @@ def plan(names: Sequence[str], out: Path, options: Options) -> list[Cell]:
     cells = []
     for problem in names:
         for n in options.sizes:
-            for row in table.ROWS[problem]:
+            for row in table.rows_of(problem, options.rows):
                 if row.kind == table.REPORTED:
-                    cells.append(Cell(problem, n, row, reason=row.note))
+                    cells.append(plan_reported(problem, n, row, options, out))
                 elif row.kind in (table.GREEDY, table.SAMPLED):
                     cells.append(plan_learned(problem, n, row, options, out))
                 else:
@@ -148,15 +168,15 @@ def expected_seconds(cell: Cell, options: Options) -> float:
     if cell.reason:
         return 0.0
     if cell.model is not None:
-        sampled = cell.row.kind == table.SAMPLED and options.device.type == "cpu"
-        rollouts = options.limit * (options.rollouts if sampled else 1)
+        each = parse(cell.setting)[0].rollouts if options.device.type == "cpu" else 1
+        rollouts = options.limit * each
         whole, blocks = 0.5 + ROLLOUT_SECONDS * rollouts * cell.n**2 / worker_count(), 1
     elif cell.row.kind == table.QUICK:
         whole, blocks = QUICK_ROW_SECONDS, 1
     else:
         proves = cell.row.kind == table.EXACT or cell.n in cell.row.short
-        each = table.typical_seconds(cell.problem, cell.n, cell.solver) if proves else cell.seconds
-        whole, blocks = options.limit * min(cell.seconds, each) / worker_count(), options.limit
+        usual = table.typical_seconds(cell.problem, cell.n, cell.solver) if proves else cell.seconds
+        whole, blocks = options.limit * min(cell.seconds, usual) / worker_count(), options.limit
     return whole * max(0.0, 1 - farm.stored_blocks(cell.store) / blocks)
 
 
@@ -205,7 +225,7 @@ def run_method(cell: Cell, x: Any, options: Options, watch: Watch) -> Cell:
 
 
 def run_learned(cell: Cell, model: Model, x: Any, options: Options, watch: Watch) -> Cell:
-    """A row of the attention model; stored like a solver's, in one block."""
+    """A row of a model; stored like a solver's, in one block."""
     spec, batch = problems.get(cell.problem), x.xy.shape[0]
     method = f"{model.kind} {weights_digest(model)} {cell.setting} on {options.device.type}"
     with farm.Store(cell.store, farm.settings_of(spec, x, method, 0.0, options.seed, batch)) as store:

@@ -12,8 +12,9 @@ from typing import Any
 from routelearn import plugins, problems
 from routelearn.errors import InputError
 from routelearn.policies import POLICIES
+from routelearn.policies.base import shape_of
 from routelearn.policies.layers import NORMS
-from routelearn.problems.base import Varies
+from routelearn.problems.base import Problem, Varies
 from routelearn.registry import Registry
 from routelearn.training.baselines import BASELINES
 from routelearn.training.losses import LOSSES
@@ -69,7 +70,7 @@ class TrainConfig:
     )
     variants: str = option("", "of a problem that has variants, those to draw: all, or names joined by commas")
 
-    policy: str = option("attention", "the attention model, or the Pointer Network it is compared with", POLICIES)
+    policy: str = option("attention", "the network", POLICIES)
     width: int = option(128, "embedding dimension d_h")
     heads: int = option(8, "attention heads M")
     layers: int = option(3, "attention layers N of the encoder")
@@ -85,6 +86,9 @@ class TrainConfig:
         "reinforce",
         "policy gradient (plain, with entropy bonus, or for the best of the S solutions) or preferences between them",
         LOSSES,
+    )
+    tours: str = option(
+        "", "files of tours for the loss `supervised`, which `routelearn tours` makes: one for each size, by commas"
     )
     preference_scale: float = option(0.05, "sharpness of the preference loss")
     entropy_weight: float = option(0.01, "weight of the entropy in the loss `entropy`")
@@ -138,6 +142,7 @@ class TrainConfig:
                 raise InputError(f"{field.name} is {value!r}; the choices are {', '.join(choices)}{more}")
         problem = self.chosen("problem")  # raises for an unknown one, or for a variant that is none
         object.__setattr__(self, "variants", problem.variants if isinstance(problem, Varies) else "")
+        self.check_policy(problem)
         if not self.sizes or min(self.sizes) < 2:
             raise InputError(f"sizes are {self.sizes}; give at least one, each 2 or more")
         if len(self.batch) not in (1, len(self.sizes)) or min(self.batch) < 1:
@@ -172,12 +177,37 @@ class TrainConfig:
             raise InputError(
                 f"the loss {self.loss!r} has no use for baseline {self.baseline!r}; use {' or '.join(known)}"
             )
+        self.check_tours()
         self.check_settings()
         if self.multistart and self.solutions > min(self.sizes):
             raise InputError(f"{self.solutions} forced starts, but the smallest size has {min(self.sizes)} nodes")
 
     def batch_of(self, size: int) -> int:
         return self.batch[0] if len(self.batch) == 1 else self.batch[self.sizes.index(size)]
+
+    def check_policy(self, problem: Problem) -> None:
+        """Refuse a policy that cannot be built for the problem, and list those that it can be built for."""
+        takes = getattr(self.class_of("policy"), "takes", None)
+        if takes is not None and not takes(shape_of(problem)):
+            able = [name for name, known in problems.PROBLEMS.items() if takes(shape_of(known))]
+            raise InputError(f"policy {self.policy!r} cannot take {self.problem}; it can take {', '.join(able)}")
+
+    def check_tours(self) -> None:
+        """Refuse a loss that learns from tours without any, and tours that nobody follows."""
+        files, sizes = self.tour_files(), len(set(self.sizes))
+        if not self.chosen("loss").needs_tours:
+            if files:
+                able = ", ".join(name for name, loss in LOSSES.items() if loss.needs_tours)
+                raise InputError(f"tours are given, but loss {self.loss!r} draws its own; set loss to {able}")
+            return
+        if len(files) != sizes:
+            told = f"{len(files)} files of tours for {sizes} sizes" if files else "it has none"
+            raise InputError(f"loss {self.loss!r} learns from tours, but {told}; name them: --tours FILE.npz")
+        if self.solutions != 1 or self.multistart:
+            raise InputError(f"loss {self.loss!r} follows one tour of each instance; set solutions to 1, no multistart")
+
+    def tour_files(self) -> list[str]:
+        return [name for name in self.tours.split(",") if name]
 
     def check_settings(self) -> None:
         """Refuse a setting that neither policy nor loss nor baseline has."""

@@ -15,7 +15,7 @@ from routelearn import policies
 from routelearn.errors import InputError
 from routelearn.policies.base import shape_of
 from routelearn.problems.base import NumpyRng, Varies
-from routelearn.training import checkpoint, distributed
+from routelearn.training import checkpoint, distributed, tours
 from routelearn.training.baselines import Baseline
 from routelearn.training.config import TrainConfig
 from routelearn.training.losses import Loss
@@ -58,6 +58,8 @@ class RunState:
             card, self.notes = start_from(self.policy, config, warm_start)
             self.origin |= ancestry(warm_start, card)
         sizes = dict.fromkeys(config.sizes)
+        files = zip(sizes, config.tour_files(), strict=False)
+        self.lessons = {n: tours.read(Path(file), self.problem, n, device) for n, file in files}
         bounds = {n: self.problem.max_steps(self.problem.sample(NumpyRng(config.seed), 64, n)) for n in sizes}
         self.rollout_steps, self.most_steps = bounds, {n: 4 * bound for n, bound in bounds.items()}
         self.longest = dict.fromkeys(sizes, 0)  # steps that rollouts needed since their bound was last looked at

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from routelearn.decoding.rollout import advance, rollout
+from routelearn.decoding.rollout import advance, follow, rollout
 from routelearn.errors import InputError
 from routelearn.policies.base import Trajectory, entropies, leave_out_given, picked
 from routelearn.problems.base import DeviceRng, Problem, Rng
@@ -78,7 +78,8 @@ class Step:
     def __init__(self, state: RunState, size: int, meter: Meter, rng: Rng | None = None, turn: int = 0):
         config, device, policy = state.config, state.device, state.policy
         self.problem, self.policy, self.baseline, self.loss = state.turns[turn], policy, state.baseline, state.loss
-        self.config, self.size, self.steps = config, size, state.rollout_steps[size]
+        self.config, self.size, self.lessons = config, size, state.lessons.get(size)
+        self.steps = state.rollout_steps[size] if self.lessons is None else self.lessons.tours.shape[1]
         self.precision, self.device = state.precision, device
         self.optimiser, self.norm_average, self.meter = state.optimiser, state.norm_average, meter
         self.rng = DeviceRng(device) if rng is None else rng
@@ -98,25 +99,28 @@ class Step:
         config, problem, policy = self.config, self.problem, self.policy
         self.optimiser.zero_grad()
         before = torch.cat([buffer.flatten() for buffer in self.buffers]) if self.buffers else None
-        x = problem.sample(self.rng, self.batch, self.size)
+        x, given = self.draw()
         features = problem.features(x)
         with autocast(self.device, self.precision):
             with beside(self.device, self.side):
                 prepared = self.baseline.prepare(x, features)
             cache = self.encode(features)
             with torch.no_grad():
-                rolled = rollout(
-                    problem,
-                    policy,
-                    type(cache)(*(field.detach() for field in cache)),
-                    x,
-                    solutions=config.solutions,
-                    steps=self.steps,
-                    temperature=1.0,
-                    prefix=forced_starts(problem, x, config.solutions) if config.multistart else None,
-                    record=True,
-                    step=self.advance,
-                )
+                if given is not None:
+                    rolled = follow(problem, x, given)
+                else:
+                    rolled = rollout(
+                        problem,
+                        policy,
+                        type(cache)(*(field.detach() for field in cache)),
+                        x,
+                        solutions=config.solutions,
+                        steps=self.steps,
+                        temperature=1.0,
+                        prefix=forced_starts(problem, x, config.solutions) if config.multistart else None,
+                        record=True,
+                        step=self.advance,
+                    )
                 cost = self.cost(x, rolled.tour)
             rejoin(self.device, self.side)
             assert rolled.trajectory is not None
@@ -164,6 +168,12 @@ class Step:
                 unfinished=unfinished,
                 longest=longest,
             )
+
+    def draw(self) -> tuple[Any, Tensor | None]:
+        """Fresh instances or, where there are lessons, some of theirs with the tours [B, 1, T] to follow."""
+        if self.lessons is not None:
+            return self.lessons.draw(self.batch)
+        return self.problem.sample(self.rng, self.batch, self.size), None
 
     def score(self, cache: Any, trajectory: Trajectory) -> tuple[Tensor, Tensor | None]:
         """Log-probabilities of the recorded steps and, where the loss needs them, entropies, [B, S, T] each."""

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 
-from routelearn import __version__, models, policies
+from routelearn import __version__, models, policies, solvers
 from routelearn.cli import COMMANDS, main
 from routelearn.data import generate, npz
 from routelearn.evaluation import evaluate as evaluation
@@ -204,6 +204,31 @@ def test_a_solver_is_evaluated_as_a_model_is(routelearn, tmp_path):
     assert len(result["costs"]) == 3
     assert (result["infeasible"], result["decode"]) == (0, "nearest-neighbour")
     assert "nearest-neighbour" in out
+
+
+def test_costs_of_a_solver_that_lost_an_instance_are_a_reference_for_the_others(routelearn, tiny, monkeypatch):
+    folder, _ = tiny
+    honest = solvers.get("nearest-neighbour").solve
+
+    def losing(problem, x, **options):
+        tours = honest(problem, x, **options)
+        tours[1:2] = -1
+        return tours
+
+    data, costs = folder / "x.npz", folder / "c.npz"
+    routelearn("generate", "tsp", 8, "--count", 4, "--out", data)
+    monkeypatch.setattr(type(solvers.get("nearest-neighbour")), "solve", lambda self, *a, **o: losing(*a, **o))
+    status, _, err = routelearn("evaluate", data, "--solver", "nearest-neighbour", "--costs", costs)
+    assert (status, err) == (1, "no solution of 1 of 4: instance 1\n")
+    arguments = ("--model", folder / "tiny.safetensors", "--device", "cpu", "--json", folder / "r.json")
+    status, out, err = routelearn("evaluate", data, *arguments, "--reference", costs)
+    assert (status, err) == (0, "")
+    assert "it lacks 1 of 4: instance 1" in out
+    ours, known = np.array(json.loads((folder / "r.json").read_text())["costs"]), np.load(costs)["costs"]
+    assert np.isnan(known).tolist() == [False, True, False, False]
+    kept = [0, 2, 3]
+    gap = (ours - known)[kept].mean() / known[kept].mean()
+    assert json.loads((folder / "r.json").read_text())["gap"] == pytest.approx(gap)
 
 
 # ----------------------------------------------------------------------------------- models and imports

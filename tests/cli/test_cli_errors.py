@@ -53,6 +53,20 @@ BAD = [
     # command
     ("slove", "unknown command 'slove'", "solve, improve, check, train"),
     ("--colour", "unknown command '--colour'", "the commands are"),
+    # tours
+    ("tours tsp 20", "Missing option '--out'", "--help"),
+    ("tours tps 20 --out {}/t.npz", "unknown problem 'tps'", "the choices are tsp, cvrp"),
+    ("tours tsp 20 --seed 1234 --out {}/t.npz", "seed 1234 draws the test set", "choose another"),
+    ("tours tsp 20 --seconds 1 --out {}/t.npz", "--seconds has no meaning without --solver", "leave it out"),
+    ("tours tsp 20 --solver elkai --decode greedy --out {}/t.npz", "--decode has no meaning beside", "leave it out"),
+    ("tours tsp 20 --count 0 --out {}/t.npz", "count = 0", "1 or more"),
+    ("tours tsp 20 --out {}/t.txt", "t.txt", ".npz"),
+    ("train cvrp 6 --policy ean --out {}/r", "policy 'ean' cannot take cvrp", "it can take tsp"),
+    ("train tsp 6 --loss supervised --baseline none --solutions 1 --out {}/r", "learns from tours", "--tours FILE"),
+    (
+        "train tsp 6 --loss supervised --baseline none --solutions 1 --tours {}/tsp.npz --device cpu --out {}/r",
+        "tsp.npz: not a file of tours", "`routelearn tours` writes one",
+    ),
     # generate
     ("generate", "Missing argument", "routelearn generate --help"),
     ("generate tsp 20", "Missing option '--out'", "--help"),

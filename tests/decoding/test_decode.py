@@ -37,7 +37,9 @@ EVERY = ("greedy", "sample:6", "sample:6@0.8", "multistart:5", "augment:8", "bea
 EVERY += ("augment:3+sample:2", "multistart:5+sample:3", "augment:8+multistart:2", "augment:2+beam:3")
 EVERY += ("augment:2+multistart:2+sample:2",)
 CHOOSING = [name for name in PROBLEMS if not PROBLEMS[name].reveals_on_visit]  # where the best of many may be kept
-SMALL = {"attention": {"width": 16, "heads": 2, "layers": 1, "hidden": 16}, "pointer": {"width": 16}}
+LAYERS = {"width": 16, "heads": 2, "layers": 1, "hidden": 16}
+SMALL = {"attention": LAYERS, "ean": LAYERS, "pointer": {"width": 16}, "nazari": {"width": 16}, "nowak": {"width": 16}}
+OTHERS = [("tsp", "pointer"), ("tsp", "ean"), ("cvrp", "nazari"), ("sdvrp", "nazari"), ("tsp", "nowak")]
 
 
 def prepared(name, *, batch=BATCH, n=CUSTOMERS, kind="attention", double=False):
@@ -176,8 +178,9 @@ def test_every_strategy_gives_checked_solutions_of_every_problem(name, text):
 
 
 @pytest.mark.parametrize("text", ["greedy", "augment:2+sample:2", "multistart:3", "beam:3"])
-def test_the_pointer_network_decodes_too(text):
-    problem, policy, x = prepared("tsp", kind="pointer")
+@pytest.mark.parametrize(("name", "kind"), OTHERS)
+def test_the_other_policies_decode_too(name, kind, text):
+    problem, policy, x = prepared(name, kind=kind)
     judged(problem, x, decode(problem, policy, x, text))
 
 
@@ -437,13 +440,13 @@ def beam(problem, policy, x, width):
         return cache, beam_search(problem, policy, cache, x, width)
 
 
-@pytest.mark.parametrize(("name", "kind"), [*((name, "attention") for name in PROBLEMS), ("tsp", "pointer")])
+@pytest.mark.parametrize(("name", "kind"), [*((name, "attention") for name in PROBLEMS), *OTHERS])
 def test_a_beam_of_one_is_greedy(name, kind):
     problem, policy, x = prepared(name, kind=kind)
     assert same(problem, decode(problem, policy, x, "beam:1"), decode(problem, policy, x, "greedy"))
 
 
-@pytest.mark.parametrize("kind", ["attention", "pointer"])
+@pytest.mark.parametrize("kind", ["attention", "pointer", "ean", "nazari", "nowak"])
 def test_a_wide_beam_holds_all_tours_with_their_probabilities(kind):
     problem, policy, x = prepared("tsp", n=4, kind=kind, double=True)
     cache, found = beam(problem, policy, x, 24)

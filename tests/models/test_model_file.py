@@ -22,11 +22,18 @@ from routelearn.problems import PROBLEMS, NumpyRng, get
 from routelearn.problems.base import to_single
 
 OPTIONS = {"width": 16, "heads": 2, "layers": 1, "hidden": 16, "norm": "batch", "clip": 8.0, "neighbours": 0}
+OPTIONS_OF = {
+    "pointer": {"width": 16, "clip": 10.0},
+    "nazari": {"width": 16, "clip": 10.0},
+    "nowak": {"width": 16, "layers": 2, "norm": "batch", "clip": 10.0},
+    "ean": {"width": 16, "heads": 2, "layers": 1, "hidden": 16, "norm": "batch", "query_width": 24},
+}
+OTHERS = [("tsp", "pointer"), ("tsp", "ean"), ("cvrp", "nazari"), ("sdvrp", "nazari"), ("tsp", "nowak")]
 CARD = {"sizes": [20], "minutes": 1.5, "measured": {"20": {"greedy": 3.9}}, "name": "Größe"}
 
 
 def made(problem="tsp", kind="attention", options=None, card=CARD):
-    options = (OPTIONS if kind == "attention" else {"width": 16, "clip": 10.0}) if options is None else options
+    options = OPTIONS_OF.get(kind, OPTIONS) if options is None else options
     return Model(policies.build(kind, shape_of(get(problem)), options).eval(), problem, kind, options, card)
 
 
@@ -59,7 +66,7 @@ def refused(path, message):
 # ------------------------------------------------------------------------------------------ there and back
 
 
-@pytest.mark.parametrize(("name", "kind"), [*((name, "attention") for name in PROBLEMS), ("tsp", "pointer")])
+@pytest.mark.parametrize(("name", "kind"), [*((name, "attention") for name in PROBLEMS), *OTHERS])
 def test_a_model_comes_back_as_it_was(tmp_path, name, kind):
     before = made(name, kind)
     model_file.save(tmp_path / "m.safetensors", before)

@@ -12,7 +12,9 @@ from routelearn.decoding.rollout import Live, begin, look, rollout
 from routelearn.policies.base import entropies, leave_out_given, picked, shape_of
 from routelearn.problems import DeviceRng, get
 
-SMALL = {"attention": {"width": 32, "heads": 2, "layers": 1, "hidden": 32, "norm": "layer"}, "pointer": {"width": 32}}
+LAYERS = {"width": 32, "heads": 2, "layers": 1, "hidden": 32, "norm": "layer"}
+SMALL = {"attention": LAYERS, "ean": LAYERS, "pointer": {"width": 32}, "nazari": {"width": 32}, "nowak": {"width": 32}}
+OTHERS = [("tsp", "pointer"), ("tsp", "ean"), ("cvrp", "nazari"), ("sdvrp", "nazari"), ("tsp", "nowak")]
 
 
 def recorded(name, kind, prefix=None):
@@ -26,7 +28,7 @@ def recorded(name, kind, prefix=None):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "kind"), [("tsp", "attention"), ("sdvrp", "attention"), ("tsp", "pointer")])
+@pytest.mark.parametrize(("name", "kind"), [("tsp", "attention"), ("sdvrp", "attention"), *OTHERS])
 def test_logits_of_a_record_are_those_of_its_steps(name, kind):
     problem, policy, x, cache, rolled = recorded(name, kind)
     logits = policy.recorded_logits(cache, rolled.trajectory)
@@ -37,7 +39,7 @@ def test_logits_of_a_record_are_those_of_its_steps(name, kind):
         live = Live(problem.step(x, live.state, rolled.tour[..., t]), carry, rolled.tour[..., t])
 
 
-@pytest.mark.parametrize(("name", "kind"), [("cvrp", "attention"), ("tsp", "pointer")])
+@pytest.mark.parametrize(("name", "kind"), [("cvrp", "attention"), *OTHERS])
 def test_what_is_picked_from_the_logits_is_what_score_gives(name, kind):
     _, policy, _, cache, rolled = recorded(name, kind, prefix=torch.full((5, 3, 1), 2))
     chosen = picked(policy.recorded_logits(cache, rolled.trajectory), rolled.tour)

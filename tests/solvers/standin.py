@@ -1,7 +1,8 @@
 """Stands in for LKH-3, Concorde and Compass: reads their formats strictly, answers in theirs.
 
 python standin.py {lkh|concorde|compass} ARGUMENTS. It refuses (exit status 2, no output file) what the formats
-do not allow. STANDIN_HANG=K makes it hang on seeds whose remainder by 10 is below K, as Concorde does on some.
+do not allow, and what the programs are known not to bear. STANDIN_HANG=K makes it hang on seeds whose remainder by
+10 is below K. STANDIN_CUT=1 makes it begin a second, cheaper tour as LKH-3 and hang before that is written.
 """
 
 from __future__ import annotations
@@ -80,6 +81,11 @@ def maybe_hang(seed: int) -> None:
         time.sleep(1)
 
 
+def hang() -> None:
+    while True:
+        time.sleep(1)
+
+
 def nearest(legs: list, nodes: list[int]) -> list[int]:
     order, left = [nodes[0]], set(nodes[1:])
     while left:
@@ -103,7 +109,7 @@ def lkh(arguments: list[str]) -> None:
         refuse("TIME_LIMIT")
     maybe_hang(int(settings["SEED"]))
     given = read_instance(settings["PROBLEM_FILE"], ("TSP", "ATSP", "CVRP", "ACVRP"))
-    n = given["n"]
+    n, legs = given["n"], given["legs"]
     order = nearest(given["legs"], list(range(n)))
     numbers = [node + 1 for node in order]
     if given["header"]["TYPE"].endswith("CVRP"):
@@ -118,10 +124,17 @@ def lkh(arguments: list[str]) -> None:
                 numbers.append(copies)  # LKH-3 numbers the depot's copies beyond the nodes
             load += demand[node]
             numbers.append(node + 1)
+        if copies - n + 1 > int(settings["VEHICLES"]):
+            refuse("more routes than VEHICLES")
         numbers = numbers[3:] + numbers[:3]  # a tour file may begin anywhere
     text = ["NAME : instance.1.tour", "COMMENT : Length = 1", "TYPE : TOUR", f"DIMENSION : {len(numbers)}"]
     text += ["TOUR_SECTION", *map(str, numbers), "-1", "EOF"]
-    Path(settings["OUTPUT_TOUR_FILE"]).write_text("\n".join(text) + "\n")
+    cost = sum(legs[(a - 1) % n][(b - 1) % n] for a, b in zip(numbers, numbers[1:] + numbers[:1], strict=True))
+    output = settings["OUTPUT_TOUR_FILE"]
+    Path(output.replace("$", str(cost))).write_text("\n".join(text) + "\n")
+    if os.environ.get("STANDIN_CUT"):  # without $ it would be the same file
+        Path(output.replace("$", str(cost - 1))).write_text("\n".join(text[: len(text) // 2]) + "\n")
+        hang()
 
 
 def concorde(arguments: list[str]) -> None:
@@ -145,14 +158,18 @@ def compass(arguments: list[str]) -> None:
     given = read_instance(path, ("OP",))
     n, legs, header = given["n"], given["legs"], given["header"]
     scores = [row[1] for row in given["sections"]["NODE_SCORE_SECTION"]]
+    if "NAME" in header:
+        refuse("some builds crash at a NAME")
     limit, order, length = whole(header["COST_LIMIT"], "COST_LIMIT"), [0], 0
+    if all(2 * leg > limit for leg in legs[0][1:]):
+        os.abort()
     for node in sorted(range(1, n), key=lambda i: -scores[i]):
         extra = length - legs[order[-1]][0] if len(order) > 1 else 0
         extra += legs[order[-1]][node] + legs[node][0]
         if extra <= limit:
             order, length = [*order, node], extra
     turned = order[1:] + order[:1]  # the depot need not come first
-    text = [f"NAME : {header['NAME']}", "TYPE : OP", f"DIMENSION : {n}", f"COST_LIMIT : {limit:.2f}"]
+    text = ["NAME : instance", "TYPE : OP", f"DIMENSION : {n}", f"COST_LIMIT : {limit:.2f}"]
     text += [f"ROUTE_NODES : {len(order)}", f"ROUTE_SCORE : {sum(scores[i] for i in order):.2f}"]
     text += [f"ROUTE_COST : {length:.2f}", "NODE_SEQUENCE_SECTION", *(str(node + 1) for node in turned), "-1"]
     Path(output).write_text("\n".join([*text, "DEPOT_SECTION", "1", "-1", "EOF"]) + "\n")

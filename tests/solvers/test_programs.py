@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import stat
 import subprocess
 import sys
@@ -17,11 +18,14 @@ from routelearn.problems import NumpyRng, get
 from routelearn.problems.base import distance_matrix, to_single
 from routelearn.solvers.adapters import compass, concorde, lkh3
 from routelearn.solvers.adapters.tsplib import cvrp_text, op_text, tsp_text
+from routelearn.solvers.farm.running import solve_instances
 from routelearn.solvers.tasks import tasks_of
 
 STANDIN = Path(__file__).parent / "standin.py"
 PROGRAMS = {"lkh3": (lkh3, "lkh"), "concorde": (concorde, "concorde"), "compass": (compass, "compass")}
 CASES = [("lkh3", "tsp"), ("lkh3", "cvrp"), ("concorde", "tsp"), ("compass", "op-dist"), ("compass", "op-const")]
+
+REAL = {name: os.environ.get(module.SOLVERS[0].variable) for name, (module, _) in PROGRAMS.items()}
 
 
 @pytest.fixture(autouse=True)
@@ -47,6 +51,17 @@ def test_an_answer_is_feasible(solver, name, own_matrix):
     if own_matrix:
         x = x._replace(distances=distance_matrix(x))
     problem.check(x, PROGRAMS[solver][0].SOLVERS[0].solve(problem, x, seconds=10.0))
+
+
+@pytest.mark.parametrize(("solver", "name"), CASES)
+def test_the_real_program_answers_where_there_is_one(monkeypatch, solver, name):
+    program = PROGRAMS[solver][0].SOLVERS[0]
+    if not REAL[solver]:
+        pytest.skip(f"{program.variable} is not set")
+    monkeypatch.setenv(program.variable, REAL[solver])
+    assert program.unavailable() is program.impostor() is None
+    problem, x = sample(name, n=20)
+    problem.check(x, program.solve(problem, x, seconds=10.0))
 
 
 @pytest.mark.parametrize(("solver", "name"), [("lkh3", "tsp"), ("lkh3", "cvrp")])
@@ -83,10 +98,98 @@ def test_a_program_that_always_hangs_gives_minus_one_in_time(monkeypatch):
         assert time.perf_counter() - begin < 0.4 * 1.05 + 0.2 + 1  # a second more: other tests share the processors
 
 
+@pytest.mark.parametrize("name", ["tsp", "cvrp"])
+def test_lkh3_that_is_stopped_while_it_writes_leaves_the_tour_before(monkeypatch, name):
+    monkeypatch.setenv("STANDIN_CUT", "1")
+    problem, x = sample(name, rows=2)
+    problem.check(x, lkh3.SOLVERS[0].solve(problem, x, seconds=2.0))
+
+
+def test_lkh3_has_vehicles_enough_for_demands_that_pack_badly():
+    """Of demands of 6 no two fit a capacity of 10: twice as many routes as the sum alone would need."""
+    problem, x = sample("cvrp", rows=2, n=20)
+    x = x._replace(demand=torch.where(x.demand > 0, 6, 0), capacity=torch.full_like(x.capacity, 10))
+    problem.check(x, lkh3.SOLVERS[0].solve(problem, x, seconds=10.0))
+
+
+def test_compass_is_not_asked_where_no_customer_is_within_reach():
+    problem, x = sample("op-dist", rows=2)
+    x = x._replace(max_length=torch.full_like(x.max_length, 1e-3))
+    tours = compass.SOLVERS[0].solve(problem, x, seconds=5.0)
+    problem.check(x, tours)
+    assert (tours == 0).all()
+
+
+def test_concorde_has_half_the_time_for_each_of_two_attempts(monkeypatch, caplog):
+    monkeypatch.setenv("STANDIN_HANG", "10")
+    problem, x = sample("tsp", rows=1)
+    with caplog.at_level(logging.WARNING):
+        concorde.SOLVERS[0].solve(problem, x, seconds=0.6)
+    assert [record.args[2] for record in caplog.records] == [0, 1]
+
+
+def script(path, text):
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("echo the licence has expired >&2; exit 3", "it ended with exit status 3: the licence has expired"),
+        ("echo hello", "it wrote no answer: hello"),
+        ("exit 0", "it wrote no answer and said nothing"),
+    ],
+)
+def test_another_program_is_recognised_and_its_words_are_told(tmp_path, monkeypatch, text, words):
+    for module, _ in PROGRAMS.values():
+        solver = module.SOLVERS[0]
+        assert solver.impostor() is None
+        monkeypatch.setenv(solver.variable, script(tmp_path / "other", text))
+        assert solver.unavailable() is None
+        problem, x = sample(min(solver.problems))
+        with pytest.raises(InputError, match=f"did not solve a small example .{words}") as caught:
+            solve_instances(problem, x, solver, seconds=1.0)
+        assert solver.variable in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_cannot_be_run_is_told_in_one_line(tmp_path, monkeypatch):
+    path = tmp_path / "broken"
+    path.write_bytes(b"\x7fELF but no program")
+    path.chmod(0o755)
+    monkeypatch.setenv("ROUTELEARN_CONCORDE", str(path))
+    problem, x = sample("tsp")
+    with pytest.raises(InputError, match=r"concorde: .*broken cannot be run"):
+        concorde.SOLVERS[0].solve(problem, x, seconds=1.0)
+
+
+def test_messages_count_instances_over_all_blocks(monkeypatch, caplog):
+    solver, (problem, x) = concorde.SOLVERS[0], sample("tsp", rows=3)
+    assert solver.impostor() is None
+    monkeypatch.setattr(type(solver), "impostor", lambda self: None)
+    monkeypatch.setenv("STANDIN_HANG", "10")
+    with caplog.at_level(logging.WARNING):
+        solve_instances(problem, x, solver, seconds=0.3)
+    assert {record.args[1] for record in caplog.records} == {0, 1, 2}
+
+
+def test_a_program_may_be_named_on_path_or_from_home(tmp_path, monkeypatch):
+    solver = concorde.SOLVERS[0]
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    problem, x = sample("tsp", rows=1)
+    for name in ("concorde", "~/concorde"):
+        monkeypatch.setenv(solver.variable, name)
+        assert solver.unavailable() is None
+        problem.check(x, solver.solve(problem, x, seconds=10.0))
+
+
 def test_an_output_that_is_no_tour_gives_minus_one(tmp_path, monkeypatch):
     script = tmp_path / "liar"
     script.write_text(
-        "#!/bin/sh\nprintf '15\\n0 0 1\\n' > tour.sol\nprintf 'TOUR_SECTION\\n1\\n2\\n-1\\n' > tour.txt\n"
+        "#!/bin/sh\nprintf '15\\n0 0 1\\n' > tour.sol\nprintf 'TOUR_SECTION\\n1\\n2\\n-1\\n' > tour.9.txt\n"
     )
     script.chmod(0o755)
     for solver, name in CASES[:4]:

@@ -44,10 +44,10 @@ def test_more_constructions_are_never_worse(problem: Problem) -> None:
     assert guide.augmented(float("inf"))[1] <= guide.greedy()[1] + 1e-9
 
 
-@pytest.mark.parametrize("kind", ["attention", "pointer"])
+@pytest.mark.parametrize("kind", ["attention", "pointer", "ean", "nazari"])
 def test_a_rebuilt_solution_keeps_what_was_given(problem: Problem, kind: str) -> None:
-    if kind == "pointer" and problem.name != "tsp":
-        pytest.skip("the Pointer Network is for the TSP")
+    if kind in ("pointer", "ean") and problem.name != "tsp":
+        pytest.skip("for the TSP alone")
     guide = guided(problem, kind=kind)
     tour, _ = guide.greedy()
     kept = tour[:, :, :3].repeat(1, 4, 1)

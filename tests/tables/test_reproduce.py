@@ -17,10 +17,11 @@ from routelearn.models import model_file
 from routelearn.policies.base import shape_of
 from routelearn.problems import get
 from routelearn.reproduce import running as reproduce
-from routelearn.reproduce.rows import QUICK, ROWS, TABLE1, TITLES, not_run, seconds_for
+from routelearn.reproduce.layout import Cell, notes_on
+from routelearn.reproduce.rows import QUICK, ROWS, TABLE1, TITLES, named_rows, not_run, seconds_for
 from routelearn.reproduce.running import Options, expected_seconds, plan, table1, table_op
 from routelearn.reproduce.tables import paper_results
-from routelearn.solvers.farm.running import Progress, solve_instances
+from routelearn.solvers.farm.running import Progress, Result, solve_instances
 from routelearn.training.config import TrainConfig
 
 
@@ -69,6 +70,23 @@ def test_rows_run_or_say_why_not(tmp_path: Path) -> None:
     assert r"\toprule" in (tmp_path / "table1.tex").read_text()
 
 
+def test_a_table_of_a_few_rows(tmp_path: Path) -> None:
+    rows = named_rows("Savings, Sweep, unordered", ["cvrp"])
+    assert rows == ("Savings", "Sweep, unordered")
+    table1(["cvrp"], tmp_path, Options(limit=2, sizes=(20,), rows=rows))
+    assert {method for _, method in cells(tmp_path, "table1")} == set(rows)
+    with pytest.raises(InputError, match="no row 'Sweeep' in this table; its rows are "):
+        named_rows("Sweeep", ["cvrp"])
+
+
+@pytest.mark.parametrize(("solver", "told"), [("lkh3", []), ("elkai", ["LKH3 (elkai): LKH through elkai"])])
+def test_the_row_of_lkh_says_which_one_ran(solver: str, told: list[str]) -> None:
+    row = next(row for row in ROWS["tsp"] if row.row == "LKH3")
+    result = Result(torch.zeros(1, 1, 20, dtype=torch.long), torch.ones(1), 0, 1.0)
+    notes = notes_on(row, [Cell("tsp", 20, row, solver, result=result)])
+    assert [note.partition(";")[0] for note in notes] == told
+
+
 def test_a_second_run_reads_what_the_first_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = Options(limit=3, sizes=(20,))
     table1(["sdvrp"], tmp_path, options)
@@ -91,6 +109,29 @@ def test_learned_rows_use_the_model_given(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(reproduce, "evaluate", lambda *_, **__: pytest.fail("evaluated again"))
     table1(["cvrp"], tmp_path, options)
     assert cells(tmp_path, "table1")["CVRP", "AM (greedy)"] == greedy
+
+
+def test_rivals_are_run_where_there_is_a_model_of_theirs(tmp_path: Path) -> None:
+    """Each model fills the rows that are about it; the others stay as reported."""
+    given = []
+    for kind, loss in (("ean", "reinforce"), ("pointer", "supervised"), ("attention", "supervised")):
+        config = TrainConfig(policy=kind, width=16, heads=2, layers=1, hidden=16)
+        policy = policies.build(kind, shape_of(get("tsp")), config.policy_options()).eval()
+        card = {"sizes": [20], "config": {"loss": loss}}
+        given.append(tmp_path / f"{kind}.safetensors")
+        model_file.save(given[-1], model_file.Model(policy, "tsp", kind, config.policy_options(), card))
+    options = Options(limit=2, sizes=(20,), samples=8, model_files=tuple(given), device=torch.device("cpu"))
+    table1(["tsp"], tmp_path, options)
+    found = {method: row for (_, method), row in cells(tmp_path, "table1").items()}
+    settings = {"EAN (greedy)": "greedy", "EAN (s. + 2OPT)": "sample:8+improve", "Vinyals 2015 (gr.)": "greedy"}
+    assert {name: found[name]["setting"] for name in settings} == settings
+    assert "ean.safetensors" in found["EAN (sampling)"]["solver"]
+    assert float(found["EAN (s. + 2OPT)"]["objective"]) <= float(found["EAN (sampling)"]["objective"])
+    assert found["Bello 2016 (gr.)"]["objective"] == found["Nowak 2017"]["objective"] == ""
+    assert "no model yet" in found["AM (greedy)"]["note"], "nobody takes a supervised model for the paper's"
+    text = (tmp_path / "table1.txt").read_text()
+    assert "† Nowak 2017" in text
+    assert "† EAN" not in text
 
 
 def test_a_solver_that_refuses_is_named_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,6 +53,8 @@ def test_solvers_are_listed_with_licence_and_reason(
         (("reproduce", "figure3", "--limit", "50"), "--limit has no meaning for figure3 without training"),
         (("reproduce", "figure6", "--full"), "--full has no meaning for figure6 without training; give --train"),
         (("reproduce", "table-ablations", "--minutes", "5"), "--minutes has no meaning for table-ablations without"),
+        (("reproduce", "table1", "--rows", "LKH4"), "no row 'LKH4' in this table; its rows are Concorde, LKH3"),
+        (("reproduce", "figure3", "--rows", "LKH3"), "--rows has no meaning for figure3; it is for table1, table-op"),
         (("plot-run", "missing"), "missing: no metrics there"),
     ],
 )

@@ -32,6 +32,7 @@ INVALID = {
     "loss": ["ppo", "preference"],  # preferences need the shared baseline
     "preference_scale": [0.0, -1.0, math.nan],
     "entropy_weight": [0.0, -1.0, math.nan, "much"],
+    "tours": [3, "t.npz"],  # the policy gradient draws its own
     "beta": [-0.1, 1.1, math.nan],
     "warmup_epochs": [-1, 0.5],
     "significance": [-0.1, 1.5, "low"],
@@ -77,6 +78,8 @@ def test_an_invalid_value_is_refused_by_name_in_one_line(name, value):
         ({"baseline": "exponential", "loss": "preference", "solutions": 4}, "baseline"),
         ({"multistart": True, "solutions": 21}, "smallest size"),
         ({"sizes": (20, 50), "batch": (1, 2, 3)}, "batch"),
+        ({"policy": "ean", "problem": "cvrp"}, "policy 'ean' cannot take cvrp; it can take tsp$"),
+        ({"policy": "pointer", "problem": "sdvrp"}, "policy 'pointer' cannot take sdvrp; it can take tsp$"),
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(changes, words):

@@ -88,7 +88,9 @@ def test_what_a_plugin_registers_is_a_choice_from_then_on(capsys):
 
     with pytest.raises(SystemExit):
         main(["train", "--help"])
-    assert "(reinforce, preference, entropy, leader, best-of, mine)" in " ".join(capsys.readouterr().out.split())
+    told = " ".join(capsys.readouterr().out.split())
+    assert "(reinforce, preference, entropy, leader, best-of, supervised, mine)" in told
+    assert "ean: the last three nodes ask" in told
     with pytest.raises(InputError, match=r"baseline is 'yours'; the choices are none, .*, mine"):
         tiny(baseline="yours")
 

@@ -80,8 +80,10 @@ def test_resume_spans_the_end_of_the_warm_up_and_a_replacement_of_the_rollout_ba
         {"baseline": "shared", "multistart": True, "sizes": (6, 7)},
         {"baseline": "shared", "loss": "preference", "schedule": "cosine", "ramp_steps": 4},
         {"baseline": "none", "problem": "pctsp"},
+        {"baseline": "critic", "policy": "ean", "solutions": 1, "norm": "batch"},
+        {"baseline": "rollout", "policy": "nazari", "problem": "cvrp", "solutions": 1},
     ],
-    ids=lambda changes: changes["baseline"],
+    ids=lambda changes: "-".join([changes["baseline"], *([changes["policy"]] if "policy" in changes else [])]),
 )
 def test_resume_in_the_middle_of_an_epoch(tmp_path, changes):
     check_resume(tiny(epochs=3, epoch_steps=4, **changes), tmp_path, 5)

@@ -76,8 +76,12 @@ def test_gradient_is_exact_under_every_normalisation(monkeypatch, name, norm):
 
 
 @pytest.mark.parametrize("multistart", [False, True])
-def test_gradient_of_the_pointer_network_is_that_of_decoding_under_autograd(monkeypatch, multistart):
-    check_gradient(monkeypatch, policy="pointer", multistart=multistart)
+@pytest.mark.parametrize(
+    ("policy", "name"),
+    [("pointer", "tsp"), ("ean", "tsp"), ("nazari", "cvrp"), ("nazari", "sdvrp"), ("nazari", "tsp"), ("nowak", "tsp")],
+)
+def test_gradient_of_the_other_policies_is_that_of_decoding_under_autograd(monkeypatch, policy, name, multistart):
+    check_gradient(monkeypatch, policy=policy, problem=name, multistart=multistart)
 
 
 def test_gradient_is_exact_with_messages_from_neighbours_only(monkeypatch):

@@ -39,7 +39,7 @@ def baseline_of(config, policy=None):
 # --------------------------------------------------------------------------------------------- baselines
 
 
-@pytest.mark.parametrize("policy", ["attention", "pointer"])
+@pytest.mark.parametrize("policy", ["attention", "pointer", "ean", "nazari", "nowak"])
 def test_the_critic_learns_in_a_run(tmp_path, policy):
     """Next to a run whose rate is too small to move anything, which leaves the critic as both began with it."""
     config = tiny(policy=policy, baseline="critic", solutions=1, norm="layer", epochs=1, rate=1e-3)
@@ -57,7 +57,7 @@ def test_the_critics_estimates_come_near_the_costs(tmp_path):
     assert errors[-1] < 0.5 * errors[0]
 
 
-@pytest.mark.parametrize(("policy", "reads_in_order"), [("pointer", True), ("attention", False)])
+@pytest.mark.parametrize(("policy", "reads_in_order"), [("pointer", True), ("attention", False), ("nazari", False)])
 def test_the_pointer_network_has_a_critic_that_reads_in_order_as_it_does_itself(policy, reads_in_order):
     config = tiny(policy=policy, baseline="critic", solutions=1)
     critic, problem = baseline_of(config), get("tsp")

@@ -61,7 +61,7 @@ def parts_of(config: TrainConfig, policy: Any, rollout_steps: dict[int, int], **
     """What a step or a baseline reads of a run's state."""
     return SimpleNamespace(
         config=config, problem=problems.get(config.problem), policy=policy, rollout_steps=rollout_steps,
-        precision="float32", device=CPU, compile=False, **others,
+        precision="float32", device=CPU, compile=False, lessons={}, **others,
     )  # fmt: skip
 
 

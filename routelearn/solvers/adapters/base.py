@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import logging
 import os
+import shutil
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -12,10 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from routelearn.errors import InputError
 from routelearn.solvers.adapters import runner
 from routelearn.solvers.base import Solver, refuse_problem
-from routelearn.solvers.tasks import NOTHING, Answer, Task
+from routelearn.solvers.tasks import NOTHING, OP, Answer, Task
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
     from routelearn.problems.base import Problem
 
 log = logging.getLogger("routelearn.solvers")
+
+TRIAL_SECONDS = 5.0  # for a dozen nodes, which take a fraction of a second
 
 
 @dataclass(frozen=True)
@@ -79,6 +84,16 @@ class Library(Foreign):
         return runner.solve_rows(problem, x, solve_row)
 
 
+def example(problem: str) -> Task:
+    """A dozen places on a circle."""
+    angle = np.arange(12) * np.pi / 6
+    xy, ones = 0.5 + 0.4 * np.stack((np.cos(angle), np.sin(angle)), 1), np.ones(12)
+    ones[0] = 0.0
+    if problem in OP:
+        return Task("op", xy, prize=ones, max_length=2.0)
+    return Task(problem, xy, demand=ones.astype(np.int64), capacity=4) if problem == "cvrp" else Task(problem, xy)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Program(Foreign):
     """A solver that is a program of its own."""
@@ -90,23 +105,40 @@ class Program(Foreign):
     by_hand: Callable[[Task], Answer] = lambda task: NOTHING  # answers what the program itself cannot take
     shares: tuple[float, ...] = (1.0,)  # of the time, for one seed after another
 
+    def path(self) -> str | None:
+        """Where the program is: the variable holds its path, which may begin with ~, or its name on PATH."""
+        found = shutil.which(os.path.expanduser(os.environ.get(self.variable, "")))
+        return None if found is None else os.path.abspath(found)
+
     def unavailable(self) -> str | None:
-        path = os.environ.get(self.variable)
-        if not path:
+        given = os.environ.get(self.variable)
+        if not given:
             return f"{self.name} runs {self.title}: build it and set {self.variable} to the path of the program"
-        if not Path(path).is_file() or not os.access(path, os.X_OK):
-            return f"{self.variable} is {path!r}, which is not a program; set it to the path of {self.title}"
+        if self.path() is None:
+            return f"{self.variable} is {given!r}, which is not a program; set it to the path of {self.title}"
         return None
+
+    def impostor(self) -> str | None:
+        """Why it cannot be the program that it should be; asked of a few places on a circle."""
+        runs: list[str] = []
+        if self._solve_one(example(min(self.problems)), 0, TRIAL_SECONDS, 0, runs.append).nodes is not None:
+            return None
+        given, why = os.environ[self.variable], runs[-1] if runs else "it gave no answer"
+        return f"{self.variable} is {given!r}, which did not solve a small example ({why}); is it {self.title}?"
 
     def solve(self, problem: Problem, x: Any, *, seconds: float, seed: int = 0) -> Tensor:
         self.refuse(problem, seconds)
         return runner.solve_rows(problem, x, lambda task, row: self._solve_one(task, row, seconds, seed))
 
-    def _solve_one(self, task: Task, row: int, seconds: float, seed: int) -> Answer:
+    def _solve_one(
+        self, task: Task, row: int, seconds: float, seed: int, complain: Callable[[str], None] | None = None
+    ) -> Answer:
+        """Several runs at most; `complain` hears why one gave no answer, instead of the log."""
         by_hand = self.by_hand(task)
         if by_hand.nodes is not None:
             return by_hand
-        program = os.path.abspath(os.environ[self.variable])
+        program = self.path()
+        assert program is not None, "refused before"
         end = time.perf_counter() + seconds
         for attempt in range(max(len(self.shares), 3)):
             left = end - time.perf_counter()
@@ -117,10 +149,17 @@ class Program(Foreign):
             with tempfile.TemporaryDirectory(prefix="routelearn-") as name:
                 folder = Path(name)
                 command = self.command(task, folder, program, limit, runner.new_seed(seed, row, attempt))
-                finished = runner.run_program(command, folder, runner.hard_limit(limit))
                 try:
-                    return Answer(self.read(task, folder), proved=self.exact and finished)
+                    ended = runner.run_program(command, folder, runner.hard_limit(limit))
+                except OSError as error:  # a file that the system cannot run
+                    raise InputError(f"{self.name}: {program} cannot be run ({error.strerror})") from None
+                try:
+                    return Answer(self.read(task, folder), proved=self.exact and ended.in_time)
                 except (OSError, ValueError) as error:
-                    reason = error if finished else "it ran out of time"
-                    log.warning("%s: instance %d, attempt %d: no answer: %s", self.name, row, attempt, reason)
+                    reason = ended.why(error)
+                if complain is not None:
+                    complain(reason)
+                else:
+                    number = runner.first_row.get() + row
+                    log.warning("%s: instance %d, attempt %d: no answer: %s", self.name, number, attempt, reason)
         return NOTHING

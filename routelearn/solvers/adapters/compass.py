@@ -12,7 +12,9 @@ from routelearn.solvers.tasks import NOTHING, OP, Answer, Task, feasible_cost, r
 
 def _by_hand(task: Task) -> Answer:
     require_symmetric(task, "compass")
-    return NOTHING
+    legs = task.legs()
+    out_of_reach = (legs[0, 1:] + legs[1:, 0] > task.max_length).all()
+    return Answer([0], True) if out_of_reach else NOTHING  # it aborts where there is nowhere to go
 
 
 def _command(task: Task, folder: Path, program: str, seconds: float, seed: int) -> Sequence[str]:

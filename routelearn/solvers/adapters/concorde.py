@@ -42,7 +42,6 @@ SOLVERS = (
         command=_command,
         read=_read,
         by_hand=_by_hand,
-        # it never ends on a few instances in a hundred that another seed solves at once
-        shares=(0.2, 0.3, 0.5),
+        shares=(0.5, 0.5),  # it writes nothing before it is done, and another seed may be done sooner
     ),
 )

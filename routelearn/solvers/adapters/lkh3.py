@@ -10,7 +10,6 @@ from routelearn.solvers.adapters.tsplib import cvrp_text, tsp_text
 from routelearn.solvers.tasks import Task, join, split
 
 MAX_TRIALS = 10_000  # appendix C.3: one run of at most 10,000 trials
-SPARE_VEHICLES = 2  # LKH-3 alone plans with the fewest that total demand allows; the shortest routes may take more
 START_UP = 0.03  # seconds to read and write files, which TIME_LIMIT does not count
 
 
@@ -25,16 +24,16 @@ def parameters(task: Task, problem_file: str, tour_file: str, seconds: float, se
         "TRACE_LEVEL": 0,
     }
     if task.family == "cvrp":
-        assert task.demand is not None
-        fewest = -(-int(task.demand.sum()) // task.capacity)
-        vehicles = min(task.nodes - 1, max(1, fewest) + SPARE_VEHICLES)
+        # LKH-3 alone plans with the fewest that total demand allows; demands may not pack so well
+        vehicles = max(1, task.vehicles())
         settings |= {"SPECIAL": None, "MAX_TRIALS": MAX_TRIALS, "VEHICLES": vehicles, "MTSP_MIN_SIZE": 0}
     return settings
 
 
 def _command(task: Task, folder: Path, program: str, seconds: float, seed: int) -> Sequence[str]:
     (folder / "instance.txt").write_text(cvrp_text(task) if task.family == "cvrp" else tsp_text(task))
-    settings = parameters(task, "instance.txt", "tour.txt", seconds, seed)
+    # It puts the cost in place of $: one file for every better tour, and the last may be half written when time is up
+    settings = parameters(task, "instance.txt", "tour.$.txt", seconds, seed)
     lines = (key if value is None else f"{key} = {value}" for key, value in settings.items())
     (folder / "settings.par").write_text("".join(f"{line}\n" for line in lines))
     return [program, "settings.par"]
@@ -45,12 +44,27 @@ def read_tour(text: str, nodes: int) -> list[int]:
     section = text.split("TOUR_SECTION", 1)
     if len(section) < 2:
         raise ValueError("the tour file has no TOUR_SECTION")
-    numbers = [int(word) for word in section[1].split("-1", 1)[0].split()]
+    listed, end, _ = section[1].partition("-1")
+    if not end:
+        raise ValueError("the tour file is cut short")
+    numbers = [int(word) for word in listed.split()]
     return [number - 1 if number <= nodes else 0 for number in numbers]
 
 
 def _read(task: Task, folder: Path) -> list[int]:
-    tour = read_tour((folder / "tour.txt").read_text(), task.nodes)
+    """The cheapest tour that is whole."""
+    files = sorted(folder.glob("tour.*.txt"), key=lambda file: int(file.name.split(".")[1]))
+    if not files:
+        raise FileNotFoundError("no tour file")
+    for file in files:
+        try:
+            return _checked(task, read_tour(file.read_text(), task.nodes))
+        except ValueError as error:
+            fault = error
+    raise fault
+
+
+def _checked(task: Task, tour: list[int]) -> list[int]:
     if task.family == "tsp":
         if sorted(tour) != list(range(task.nodes)):
             raise ValueError(f"the tour does not visit {task.nodes} nodes once each")

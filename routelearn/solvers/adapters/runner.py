@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import contextvars
 import logging
 import math
 import os
@@ -22,7 +23,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from routelearn import plugins
 from routelearn.errors import InputError
@@ -41,6 +42,10 @@ SolveOne = Callable[[Task, float, int], Answer | Iterator[Answer]]
 ATTEMPTS = 3  # runs of one instance, each with a seed of its own, before it counts as unsolved
 PREPARE_LIMIT = 120.0  # seconds
 SHORTEST = 0.05  # seconds: less than this is no attempt
+
+
+# The number of the first instance of a batch among all those that are solved: what messages count from.
+first_row: contextvars.ContextVar[int] = contextvars.ContextVar("first_row", default=0)
 
 
 class SolverError(RuntimeError):
@@ -241,7 +246,7 @@ def run_task(
         except Died as death:
             if worker.process.returncode == -signal.SIGINT:  # Ctrl-C reaches the workers too: no new attempt
                 raise KeyboardInterrupt from None
-            log.warning("%s: instance %d: the solver %s", function.__module__, row, death)
+            log.warning("%s: instance %d: the solver %s", function.__module__, first_row.get() + row, death)
             continue
         except (InputError, SolverError):
             _give_back(worker)
@@ -263,7 +268,7 @@ def solve_rows(problem: Problem, x: Any, solve_row: Callable[[Task, int], Answer
 
     tasks = tasks_of(problem, x)
     with ThreadPoolExecutor(max(1, min(len(tasks), worker_count()))) as pool:
-        futures = [pool.submit(solve, row, task) for row, task in enumerate(tasks)]
+        futures = [pool.submit(contextvars.copy_context().run, solve, row, task) for row, task in enumerate(tasks)]
         try:
             return tours_of([future.result().nodes for future in futures])
         except BaseException:
@@ -271,25 +276,47 @@ def solve_rows(problem: Problem, x: Any, solve_row: Callable[[Task, int], Answer
             raise
 
 
-def run_program(command: Sequence[str], folder: Path, seconds: float) -> bool:
-    """Runs a program in `folder`; False if it had to be stopped, with all processes it started."""
-    process = subprocess.Popen(
-        command,
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+class Ended(NamedTuple):
+    """How a program ended, and the last line that it printed."""
+
+    in_time: bool
+    status: int
+    said: str
+
+    def why(self, error: Exception) -> str:
+        """In words, what was wrong with a run whose answer could not be read."""
+        if not self.in_time:
+            return "it ran out of time"
+        said = f": {self.said}" if self.said else " and said nothing"
+        if self.status:
+            return f"it ended with exit status {self.status}{said}"
+        return f"it wrote no answer{said}" if isinstance(error, FileNotFoundError) else str(error)
+
+
+def run_program(command: Sequence[str], folder: Path, seconds: float) -> Ended:
+    """Runs a program in `folder`; after so many seconds it is stopped, with all processes it started."""
+    output = folder / "output.log"
+    with output.open("wb") as file:
+        process = subprocess.Popen(
+            command, cwd=folder, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
+        )
+    in_time = True
     try:
         process.wait(seconds)
-        return True
     except BaseException as error:
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)
         else:
             process.kill()
         process.wait()
-        if isinstance(error, subprocess.TimeoutExpired):
-            return False
-        raise
+        if not isinstance(error, subprocess.TimeoutExpired):
+            raise
+        in_time = False
+    return Ended(in_time, process.returncode, _last_line(output))
+
+
+def _last_line(path: Path) -> str:
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - 1000))
+        lines = file.read().decode(errors="replace").split("\n")
+    return next((" ".join(line.split())[:200] for line in reversed(lines) if line.strip()), "")

@@ -67,7 +67,7 @@ def op_text(task: Task) -> str:
     header, sections, scale = _geometry(task, FINE, up=True)
     prizes = whole(task.prize, unit_scale(task.prize, LARGEST))
     limit = int(task.max_length * scale)
-    return _lines(
-        {"NAME": "instance", "TYPE": "OP", "DIMENSION": task.nodes, "COST_LIMIT": limit, **header},
+    return _lines(  # no NAME, at which some builds of Compass crash
+        {"TYPE": "OP", "DIMENSION": task.nodes, "COST_LIMIT": limit, **header},
         [*sections, ("NODE_SCORE_SECTION", _numbered(prizes)), ("DEPOT_SECTION", [[1], [-1]])],
     )

@@ -25,6 +25,7 @@ from routelearn.errors import InputError
 from routelearn.evaluation.referee import judge
 from routelearn.problems.base import Problem, take
 from routelearn.solvers import reveal
+from routelearn.solvers.adapters import runner
 from routelearn.solvers.adapters.base import Library, Program
 from routelearn.solvers.adapters.runner import worker_count
 from routelearn.solvers.base import Solver, refuse_problem
@@ -47,6 +48,7 @@ class Block(NamedTuple):
 
 def solve_block(solver: Solver, problem: Problem, x: Any, first: int, seconds: float, seed: int) -> Block:
     """One block; what a solver may not see (SPCTSP's real prizes) is told only as nodes are visited."""
+    runner.first_row.set(first)
     started = time.perf_counter()
     own_seed = (seed * 1_000_003 + first) % 2**31
     tours = reveal.run(solver, problem, x, seconds=seconds, seed=own_seed)
@@ -228,6 +230,8 @@ def solve_instances(
     if not seconds > 0:
         raise InputError(f"{seconds:g} seconds for each instance; it must be more than 0")
     if on == "local" and (reason := solver.unavailable()):
+        raise InputError(reason)
+    if on == "local" and isinstance(solver, Program) and (reason := solver.impostor()):
         raise InputError(reason)
     # Rows that a solver takes at once: many where an instance takes microseconds, else one.
     size = max(1, min(getattr(solver, "chunk_rows", 1), CELLS // x.xy.shape[1] ** 2))

@@ -35,7 +35,7 @@ class CriticBaseline(Baseline):
     @classmethod
     def make(cls, run: Any) -> CriticBaseline:
         """It reads the nodes in their order if the policy does."""
-        recurrent = any(isinstance(part, nn.RNNBase) for part in run.policy.modules())
+        recurrent = getattr(run.policy, "reads_in_order", False)
         return made(cls, run.config, feature_dims=run.problem.feature_dims, recurrent=recurrent)
 
     def prepare(self, x: Any, features: tuple[Tensor, ...]) -> Tensor:

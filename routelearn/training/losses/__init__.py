@@ -7,6 +7,7 @@ from routelearn.training.losses.entropy_bonus import EntropyBonus
 from routelearn.training.losses.leader import LeaderReward
 from routelearn.training.losses.policy_gradient import PolicyGradient
 from routelearn.training.losses.preference import Preference
+from routelearn.training.losses.supervised import Supervised
 
 LOSSES: Registry[type[Loss]] = Registry(
     "loss",
@@ -16,7 +17,18 @@ LOSSES: Registry[type[Loss]] = Registry(
         "entropy": EntropyBonus,
         "leader": LeaderReward,
         "best-of": BestOf,
+        "supervised": Supervised,
     },
 )
 
-__all__ = ["LOSSES", "BestOf", "EntropyBonus", "LeaderReward", "Loss", "PolicyGradient", "Preference", "Scored"]
+__all__ = [
+    "LOSSES",
+    "BestOf",
+    "EntropyBonus",
+    "LeaderReward",
+    "Loss",
+    "PolicyGradient",
+    "Preference",
+    "Scored",
+    "Supervised",
+]

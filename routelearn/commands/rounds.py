@@ -70,19 +70,28 @@ class Reading:
         found = {"matrix": self.matrix, "vehicles": self.vehicles, "options": options or None}
         return {name: value for name, value in found.items() if value is not None}
 
-    def round_of(self, path: str) -> Round | None:
-        """The round in a file; None if it is none."""
-        if ".npz" in path.lower():  # sets of instances, and `set.npz[3]`
-            return None
+    def rounds_of(self, path: str) -> list[Round]:
+        """The rounds in a file: all of a set of instances (`.npz`; of `set.npz[3]` one), else one or none."""
         from routelearn.errors import InputError
         from routelearn.rounds.files import read_round
+        from routelearn.rounds.files.variants import read_set
+        from routelearn.rounds.model import PROBLEM
 
+        if ".npz" in path.lower():
+            several = read_set(path) if self.problem in (None, PROBLEM) else []
+            if several and self.record:
+                raise InputError(f"{path}: its instances have vehicles and legs; leave out what is given beside it")
+            return several
         found = read_round(
             path, matrix=self.matrix, vehicles=self.vehicles, options=self.round_options, problem=self.problem
         )
         if found is not None and (other := next((name for name in self.options if not of_rounds(name)), None)):
             raise InputError(f"{found.source}: --{other.replace('_', '-')} is not for rounds; leave it out")
-        return found
+        return [] if found is None else [found]
+
+    def round_of(self, path: str) -> Round | None:
+        """The round in a file; None if it is none."""
+        return next(iter(self.rounds_of(path)), None)
 
     def check_no_round(self, stops: Stops, **others: Any) -> None:
         """Refuse options that mean nothing for stops that are no round."""
@@ -135,11 +144,9 @@ def read_all(paths: Sequence[str], how: Reading) -> list[Stops | Round]:
         if how.matrix is not None and len(files) != 1:
             return [*read_stops(path, matrix=how.matrix)]  # says what is wrong with that
         for file in files:
-            round_ = how.round_of(file)
-            more = [round_] if round_ is not None else read_stops(
+            found += how.rounds_of(file) or read_stops(
                 file, matrix=how.matrix, rounded=how.rounded, problem=how.problem
-            )  # fmt: skip
-            found += more
+            )
     return found
 
 

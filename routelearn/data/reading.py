@@ -73,16 +73,23 @@ def read_stops(
 
 def is_there(path: str) -> bool:
     """Whether the name of a source is that of a file, or of an instance in one (`set.npz[3]`)."""
+    return Path(path).is_file() or instance_in(path) is not None
+
+
+def instance_in(path: str) -> tuple[str, int] | None:
+    """The file and the number of the instance that `set.npz[3]` names, as solutions call their source; else None."""
     match = _INSTANCE.fullmatch(path)
-    return Path(path).is_file() or (match is not None and Path(match[1]).is_file())
+    if match is None or Path(path).is_file() or not Path(match[1]).is_file():
+        return None
+    return match[1], int(match[2])
 
 
 def _one_of(path: str, limit: int) -> list[Stops]:
-    """The one instance that `set.npz[3]` names, as solutions call their source; nothing for any other name."""
-    match = _INSTANCE.fullmatch(path)
-    if match is None or Path(path).is_file() or not Path(match[1]).is_file():
+    """The one instance that `set.npz[3]` names; nothing for any other name."""
+    named = instance_in(path)
+    if named is None:
         return []
-    batch, row = from_npz(read_bytes(match[1], limit), match[1]), int(match[2])
+    batch, row = from_npz(read_bytes(named[0], limit), named[0]), named[1]
     if row >= len(batch):
         raise InputError(f"{path}: the file holds {len(batch)} instances, numbered from 0")
     return [batch[row]]

@@ -68,6 +68,7 @@ class Data(NamedTuple):
     slot: Records  # [R] SLOT
     simple: bool  # one dimension, deliveries only: a route's load is a sum
     lasting: bool  # some vehicle has a longest duration
+    released: bool  # some goods come late
     walked: bool  # some rule is beyond labels: routes are walked
     last: bool  # backhauls come last
     reloading: bool  # some vehicle makes several trips
@@ -90,7 +91,7 @@ def walks(vehicle: Vehicle) -> bool:
         vehicle.time_cost > 0
         or vehicle.overtime > 0
         or bool(vehicle.breaks)
-        or vehicle.trips > 1
+        or (vehicle.trips > 1 and vehicle.max_duration < np.inf)
         or vehicle.max_distance < np.inf
         or vehicle.max_driving < np.inf
     )
@@ -217,7 +218,7 @@ def data_of(x: Round) -> Data:
     walked = (
         any(map(walks, vehicles))
         or window.shape[1] > 1
-        or any(s.setup > 0 or s.release > 0 or s.late_cost is not None for s in stops)
+        or any(s.setup > 0 or s.late_cost is not None for s in stops)
         or bool(np.isfinite([x.most_stops_apart, x.most_time_apart]).any())
         or bool(stop["stays"].any())
         or (bool(x.shipments) and any(v.max_duration < np.inf for v in vehicles))
@@ -234,7 +235,8 @@ def data_of(x: Round) -> Data:
         reloads=padded([[node[p] for p in v.reloads] for v in vehicles], -1).astype(np.int64),
         rest=rest, rest_window=rest_window.reshape(*rest.shape, *rest_window.shape[1:]), slot=slot,
         simple=dims == 1 and not amounts[TAKES].any() and not x.shipments and not bool(slot["reload_to"].any()),
-        lasting=any(v.max_duration < np.inf for v in vehicles), walked=walked, last=x.backhauls == "last",
+        lasting=any(v.max_duration < np.inf for v in vehicles), released=any(s.release > -np.inf for s in stops),
+        walked=walked, last=x.backhauls == "last",
         reloading=bool(slot["reload_to"].any()), apart=bool(np.isfinite([x.most_stops_apart, x.most_time_apart]).any()),
         stops_apart=float(x.most_stops_apart), time_apart=float(x.most_time_apart),
         mean_leg=max(float(legs.time.mean()), 1e-9), much=much,

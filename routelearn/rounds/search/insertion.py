@@ -12,8 +12,10 @@ from routelearn.rounds.search.routes import (
     begins,
     behind_kept,
     fits,
-    free_reload,
+    goods_from,
+    leaves,
     link,
+    may_reload,
     put_reload,
     refresh,
     reloads_at,
@@ -64,12 +66,15 @@ def reload_cost(d, x, r, p, i, reload, best):
     delta += d.vehicle[k].time_cost * (driven - d.time[m, a, b] + d.stop[i].service + d.vehicle[k].reload_time)
     if delta >= best:
         return np.inf
-    arrival = x.at[p].ready + d.time[m, a, first]
+    own, behind = d.stop[i].release, goods_from(d, x, s)
+    goods = x.at[p].goods if reload > 0 else max(x.at[p].goods, own)
+    t = leaves(d, x, p, goods) + d.time[m, a, first]
     if reload > 0:
-        arrival += d.vehicle[k].reload_time + d.time[m, at, i]
-    start = begins(d, i, arrival)
-    on = d.time[m, i, b] if reload > 0 else d.time[m, i, at] + d.vehicle[k].reload_time + d.time[m, at, b]
-    if start == np.inf or start + d.stop[i].service + on > x.at[s].latest + SLACK:
+        t = max(t + d.vehicle[k].reload_time, own, behind) + d.time[m, at, i]
+    t = begins(d, i, t) + d.stop[i].service
+    if reload < 0:
+        t = max(t + d.time[m, i, at] + d.vehicle[k].reload_time, behind)
+    if t + d.time[m, second, b] > x.at[s].latest + SLACK:
         return np.inf
     for q in range(d.capacity.shape[1]):
         bring, leave, most = amounts_of(d, i, q)
@@ -95,8 +100,8 @@ def takes(d, x, r, i):
 def list_places(d, x, desk, i):
     """Write the ids behind which stop i may go to the desk; how many.
 
-    Those beside its neighbours, or all where there is none or the round is small; and one vehicle of each kind that
-    does not drive yet.
+    Those beside its neighbours, or all where there is none or the round is small; where vehicles reload, those at the
+    end of each trip; and one vehicle of each kind that does not drive yet.
     """
     n, slots = d.stop.shape[0], d.slot.shape[0]
     count = 0
@@ -120,6 +125,15 @@ def list_places(d, x, desk, i):
                     desk.places[count] = p
                     count += 1
                     p = x.at[p].succ
+    elif d.reloading:
+        for u in range(x.size[0]):
+            r = x.route[u].used
+            if may_reload(d, x, r) and takes(d, x, r, i):
+                q = n + slots + r
+                while q != n + r:
+                    desk.places[count] = x.at[q].pred
+                    q = x.at[desk.places[count]].trip
+                    count += 1
     for k in range(d.vehicle.shape[0]):
         if d.allowed[k, i]:
             for r in range(d.vehicle[k].slot_from, d.vehicle[k].slot_to):
@@ -152,33 +166,22 @@ def best_place(d, x, desk, i, blink, state):
 
     Where routes are walked, the best of the few places that are cheapest by estimate.
     """
-    n, slots = d.stop.shape[0], d.slot.shape[0]
-    best, before, kept = np.inf, -1, 0
+    best, before, reload, kept = np.inf, -1, 0, 0
     for j in range(list_places(d, x, desk, i)):
         p = desk.places[j]
-        cost = place_cost(d, x, x.at[p].slot, p, i, best)
-        if cost < best and not (blink and draw(state) < BLINK):
-            if d.walked:
-                kept = consider(desk, kept, cost, p, 0)
-                best = desk.top[TOP - 1].cost if kept == TOP else np.inf
-            else:
-                best, before = cost, p
+        r = x.at[p].slot
+        ways = d.reloads.shape[1] if d.reloading and may_reload(d, x, r) else 0
+        for way in range(-ways, ways + 1):
+            cost = place_cost(d, x, r, p, i, best) if way == 0 else reload_cost(d, x, r, p, i, way, best)
+            if cost < best and not (blink and draw(state) < BLINK):
+                if d.walked:
+                    kept = consider(desk, kept, cost, p, way)
+                    best = desk.top[TOP - 1].cost if kept == TOP else np.inf
+                else:
+                    best, before, reload = cost, p, way
     if not d.walked:
-        return best, before, 0
-    if d.reloading:
-        for u in range(x.size[0]):
-            r = x.route[u].used
-            if d.vehicle[d.slot[r].kind].trips > 1 and takes(d, x, r, i) and free_reload(d, x, r) >= 0:
-                p = n + r
-                while p != n + slots + r:
-                    for way in range(-d.reloads.shape[1], d.reloads.shape[1] + 1):
-                        if way != 0:
-                            cost = reload_cost(d, x, r, p, i, way, best)
-                            if cost < best and not (blink and draw(state) < BLINK):
-                                kept = consider(desk, kept, cost, p, way)
-                                best = desk.top[TOP - 1].cost if kept == TOP else np.inf
-                    p = x.at[p].succ
-    best, reload = np.inf, 0
+        return best, before, reload
+    best = np.inf
     for j in range(kept):
         p = desk.top[j].before
         r = x.at[p].slot
@@ -227,8 +230,9 @@ def best_pair(d, x, desk, i, j, blink, state):
             for q in range(dims):
                 room &= aboard(x, p, q) + d.amount[i, q, TAKES] <= d.capacity[k, q] + SLACK
             a = x.at[p].node
-            start = begins(d, i, x.at[p].ready + d.time[m, a, i])
-            if start == np.inf and d.stop[i].windows == 1:
+            goods = max(x.at[x.at[p].trip].goods_after, d.stop[i].release, d.stop[j].release)
+            start = begins(d, i, leaves(d, x, p, goods) + d.time[m, a, i])
+            if start == np.inf and d.stop[i].windows == 1 and not d.released:
                 break
             if room and start < np.inf:
                 t, at, nxt = start + d.stop[i].service, i, s

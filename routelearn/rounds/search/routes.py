@@ -3,7 +3,8 @@
 Ids are those of the stops, then the start of every slot, its end, and the reloads it may make. A label of time holds
 from the start to a stop (`ready`: when the vehicle may leave it at the earliest) or from a stop to the end (`latest`:
 when service must have begun). Loads have three numbers a stretch: what comes from the depot, what is aboard at its
-end, and the most aboard (Vidal et al. 2014); durations three: how long, and the earliest and latest start.
+end, and the most aboard (Vidal et al. 2014); durations three: how long, and the earliest and latest start. Loads, goods
+and the stretches before a stop are those of its trip.
 """
 
 from __future__ import annotations
@@ -23,11 +24,13 @@ SLACK = 1e-7  # what rounding may add to times and amounts
 VISIT = np.dtype(
     [
         ("succ", "i8"), ("pred", "i8"), ("slot", "i8"),  # -1: not in a route
-        ("node", "i8"), ("out", "i8"),  # where it is; where among those out, -1: visited
+        ("node", "i8"), ("ready", "f8"), ("latest", "f8"),  # node: where it is
+        ("out", "i8"), ("trip", "i8"),  # where among those out, -1: visited; the start or reload that its trip begins with
         ("picked", "?"), ("brings", "?"),  # a pickup comes at or before it, a delivery at or after it, on this trip
-        ("ready", "f8"), ("latest", "f8"),
-        ("before", "f8"), ("before_by", "f8"),  # the duration up to here, and the latest start
+        ("before", "f8"), ("before_from", "f8"), ("before_by", "f8"),  # the trip's duration up to here, and its start
         ("after", "f8"), ("after_from", "f8"),  # the duration from here on, and the earliest start
+        ("goods", "f8"), ("goods_after", "f8"),  # when those for the trip's stops up to here are there; from here on
+        ("free", "f8"),  # where a trip begins: when the vehicle could leave if no goods were late
     ],
     align=True,
 )  # fmt: skip
@@ -139,6 +142,31 @@ def begins_by(d, i, time):
     return -np.inf
 
 
+@inlined
+def closes(d, i):
+    """When service at stop i must begin at last."""
+    return d.window[i, d.stop[i].windows - 1, 1] if d.stop[i].late_cost < 0 else np.inf
+
+
+@inlined
+def begin_trip(d, x, i, free):
+    """Labels of the start or reload i, which a vehicle may leave at `free` as soon as the goods are there."""
+    x.at[i].trip, x.at[i].picked = i, False
+    x.at[i].free, x.at[i].ready = free, max(free, x.at[i].goods_after)
+    x.at[i].before, x.at[i].before_from, x.at[i].before_by = 0.0, -np.inf, np.inf
+    x.at[i].goods = -np.inf
+    for q in range(d.capacity.shape[1]):
+        x.ahead[i, q, 0], x.ahead[i, q, 1], x.ahead[i, q, 2] = 0.0, 0.0, 0.0
+
+
+@inlined
+def end_trip(d, x, i):
+    """The other labels of the end or reload i: nothing of a trip comes behind it."""
+    x.at[i].brings, x.at[i].goods_after = False, -np.inf
+    for q in range(d.capacity.shape[1]):
+        x.behind[i, q, 0], x.behind[i, q, 1], x.behind[i, q, 2] = 0.0, 0.0, 0.0
+
+
 @kernel
 def refresh(d, x, r):
     """Compute the labels of route r anew, and its cost where legs and the vehicle make it."""
@@ -146,58 +174,17 @@ def refresh(d, x, r):
     k = d.slot[r].kind
     m, c = d.vehicle[k].profile, d.vehicle[k].price
     first, end = n + r, n + slots + r
-    p = first
-    x.at[p].ready = d.vehicle[k].shift_from
-    x.at[p].before, x.at[p].before_by = 0.0, d.vehicle[k].shift_to + d.vehicle[k].overtime
-    x.at[p].picked = False
-    for q in range(dims):
-        x.ahead[p, q, 0], x.ahead[p, q, 1], x.ahead[p, q, 2] = 0.0, 0.0, 0.0
-    load, cost = 0.0, 0.0
-    i = x.at[p].succ
-    while True:
-        a, b = x.at[p].node, x.at[i].node
-        cost += d.cost[c, a, b]
-        drive = d.time[m, a, b]
-        arrival = x.at[p].ready + drive
-        if i < n:
-            start = begins(d, i, arrival)
-            x.at[i].ready = start + d.stop[i].service
-            if d.lasting:
-                join_before(d, x, p, i, drive)
-            if d.simple:
-                load += d.amount[i, 0, BRINGS]
-            else:
-                for q in range(dims):
-                    join_ahead(d, x, p, i, q)
-                x.at[i].picked = x.at[p].picked | (d.last and d.stop[i].mate < 0 and any_of(d, i, TAKES))
-        else:
-            x.at[i].ready = arrival + (d.vehicle[k].reload_time if i != end else 0.0)
-            x.at[i].picked = False
-            for q in range(dims):
-                x.ahead[i, q, 0], x.ahead[i, q, 1], x.ahead[i, q, 2] = 0.0, 0.0, 0.0
-            if i == end:
-                x.at[i].before = x.at[p].before + drive
-                break
-        p, i = i, x.at[i].succ
-    x.route[r].load = load
-    x.route[r].cost = cost + d.vehicle[k].fixed if x.route[r].visits > 0 else 0.0
-    in_time = x.at[end].ready < np.inf and x.at[end].ready <= d.vehicle[k].shift_to + d.vehicle[k].overtime + SLACK
-    if d.lasting and not d.walked:
-        in_time &= x.at[end].before <= d.vehicle[k].max_duration + SLACK
-    if not in_time and not d.walked:
-        x.route[r].cost = np.inf
     s = end
     x.at[s].latest = d.vehicle[k].shift_to + d.vehicle[k].overtime
     x.at[s].after, x.at[s].after_from = 0.0, -np.inf
-    x.at[s].brings = False
-    for q in range(dims):
-        x.behind[s, q, 0], x.behind[s, q, 1], x.behind[s, q, 2] = 0.0, 0.0, 0.0
-    i = x.at[s].pred
-    while True:
+    end_trip(d, x, s)
+    while s != first:
+        i = x.at[s].pred
         drive = d.time[m, x.at[i].node, x.at[s].node]
         by = x.at[s].latest - drive
         if i < n:
             x.at[i].latest = begins_by(d, i, by - d.stop[i].service)
+            x.at[i].goods_after = max(goods_from(d, x, s), d.stop[i].release)
             if d.lasting:
                 join_after(d, x, i, s, drive)
             if not d.simple:
@@ -206,12 +193,39 @@ def refresh(d, x, r):
                 x.at[i].brings = x.at[s].brings | (d.last and d.stop[i].mate < 0 and any_of(d, i, BRINGS))
         else:
             x.at[i].latest = by - (d.vehicle[k].reload_time if i != first else 0.0)
-            x.at[i].brings = False
-            for q in range(dims):
-                x.behind[i, q, 0], x.behind[i, q, 1], x.behind[i, q, 2] = 0.0, 0.0, 0.0
-            if i == first:
-                break
-        s, i = i, x.at[i].pred
+            end_trip(d, x, i)
+            x.at[i].goods_after = goods_from(d, x, s)  # for the trip that begins here
+        s = i
+    begin_trip(d, x, first, d.vehicle[k].shift_from)
+    x.at[first].before_by = d.vehicle[k].shift_to + d.vehicle[k].overtime
+    load, cost, p = 0.0, 0.0, first
+    while p != end:
+        i = x.at[p].succ
+        a, b = x.at[p].node, x.at[i].node
+        cost += d.cost[c, a, b]
+        drive = d.time[m, a, b]
+        arrival = x.at[p].ready + drive
+        if i < n:
+            x.at[i].trip = x.at[p].trip
+            x.at[i].ready = begins(d, i, arrival) + d.stop[i].service
+            if d.lasting or d.released:
+                join_before(d, x, p, i, drive)
+            if d.simple:
+                load += d.amount[i, 0, BRINGS]
+            else:
+                for q in range(dims):
+                    join_ahead(d, x, p, i, q)
+                x.at[i].picked = x.at[p].picked | (d.last and d.stop[i].mate < 0 and any_of(d, i, TAKES))
+        elif i != end:
+            begin_trip(d, x, i, arrival + d.vehicle[k].reload_time)
+        p = i
+    x.route[r].load = load
+    x.route[r].cost = cost + d.vehicle[k].fixed if x.route[r].visits > 0 else 0.0
+    in_time = arrival < np.inf and arrival <= d.vehicle[k].shift_to + d.vehicle[k].overtime + SLACK
+    if d.lasting and not d.walked:
+        in_time &= x.at[x.at[end].pred].before + drive <= d.vehicle[k].max_duration + SLACK
+    if not in_time and not d.walked:
+        x.route[r].cost = np.inf
 
 
 @inlined
@@ -253,18 +267,36 @@ def join_behind(d, x, i, s, q):
 def join_before(d, x, p, i, drive):
     """The duration up to the end of service at i, with the start as late as need be."""
     so_far = x.at[p].before + drive
-    wait = max(d.window[i, 0, 0] - so_far - x.at[p].before_by, 0.0)
+    opens = d.window[i, 0, 0] - so_far
+    wait = max(opens - x.at[p].before_by, 0.0)
     x.at[i].before = so_far + wait + d.stop[i].service
-    x.at[i].before_by = min(x.at[p].before_by, d.window[i, d.stop[i].windows - 1, 1] - so_far)
+    x.at[i].before_from = max(x.at[p].before_from, opens) - wait
+    x.at[i].before_by = min(x.at[p].before_by, closes(d, i) - so_far)
+    x.at[i].goods = max(x.at[p].goods, d.stop[i].release)
 
 
 @inlined
 def join_after(d, x, i, s, drive):
     """The duration from the start of service at i on."""
     on = d.stop[i].service + drive
-    wait = max(x.at[s].after_from - on - d.window[i, d.stop[i].windows - 1, 1], 0.0)
+    wait = max(x.at[s].after_from - on - closes(d, i), 0.0)
     x.at[i].after = on + wait + x.at[s].after
     x.at[i].after_from = max(x.at[s].after_from - on, d.window[i, 0, 0]) - wait
+
+
+@inlined
+def leaves(d, x, p, goods):
+    """When a vehicle may leave p if its trip up to there waits for `goods`; infinity: too late for a stop on it."""
+    if not d.released:
+        return x.at[p].ready
+    left = max(x.at[x.at[p].trip].free, goods)
+    return max(left, x.at[p].before_from) + x.at[p].before if left <= x.at[p].before_by + SLACK else np.inf
+
+
+@inlined
+def goods_from(d, x, s):
+    """When the goods for stop s and those behind it on its trip are there."""
+    return x.at[s].goods_after if s < d.stop.shape[0] else -np.inf
 
 
 @inlined
@@ -272,7 +304,8 @@ def fits(d, x, k, p, i, s):
     """Whether stop i may go between p and s in a vehicle of kind k, by the rules that labels know."""
     m = d.vehicle[k].profile
     there, on = d.time[m, x.at[p].node, i], d.time[m, i, x.at[s].node]
-    start = begins(d, i, x.at[p].ready + there)
+    goods = max(x.at[x.at[p].trip].goods_after, d.stop[i].release)
+    start = begins(d, i, leaves(d, x, p, goods) + there)
     if start == np.inf or start + d.stop[i].service + on > x.at[s].latest + SLACK:
         return False
     if not d.simple:
@@ -291,7 +324,7 @@ def fits(d, x, k, p, i, s):
         so_far = x.at[p].before + there
         wait = max(d.window[i, 0, 0] - so_far - x.at[p].before_by, 0.0)
         lasts = so_far + wait + d.stop[i].service + on
-        by = min(x.at[p].before_by, d.window[i, d.stop[i].windows - 1, 1] - so_far)
+        by = min(x.at[p].before_by, closes(d, i) - so_far)
         wait = max(x.at[s].after_from - lasts - by, 0.0)
         if lasts + wait + x.at[s].after > d.vehicle[k].max_duration + SLACK:
             return False
@@ -324,6 +357,12 @@ def free_reload(d, x, r):
         if x.at[i].slot < 0:
             return i
     return -1
+
+
+@inlined
+def may_reload(d, x, r):
+    """Whether the vehicle of route r drives, and may make one trip more."""
+    return x.route[r].visits > 0 and d.vehicle[d.slot[r].kind].trips > 1 and free_reload(d, x, r) >= 0
 
 
 @inlined

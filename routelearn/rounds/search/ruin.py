@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from routelearn.rounds.search.desk import note
-from routelearn.rounds.search.routes import refresh, unlink
-from routelearn.search.compiling import kernel
+from routelearn.rounds.search.routes import SLACK, leaves, refresh, unlink
+from routelearn.search.compiling import inlined, kernel
 from routelearn.search.graph import below, draw
 from routelearn.search.sisr_kernel import LONGEST, REMOVED, string
 
@@ -34,6 +34,34 @@ def tidy(d, x, r):
         s, p = x.at[i].succ, x.at[i].pred
         if i >= n and (p >= n or s == n + slots + r):
             unlink(d, x, i)
+        i = s
+
+
+@inlined
+def needed(d, x, r, i):
+    """Whether the trips before and behind reload i cannot be one, by the rules that labels know."""
+    k, p, s = d.slot[r].kind, x.at[i].pred, x.at[i].succ
+    m, c = d.vehicle[k].profile, d.vehicle[k].price
+    a, at, b = x.at[p].node, x.at[i].node, x.at[s].node
+    if d.slot[r].kept > 0 or (x.at[p].picked and x.at[s].brings) or d.cost[c, a, b] > d.cost[c, a, at] + d.cost[c, at, b]:
+        return True
+    for q in range(d.capacity.shape[1]):
+        most = max(x.ahead[p, q, 2] + x.behind[s, q, 0], x.ahead[p, q, 1] + x.behind[s, q, 2])
+        if most > d.capacity[k, q] + SLACK:
+            return True
+    return leaves(d, x, p, max(x.at[p].goods, x.at[s].goods_after)) + d.time[m, a, b] > x.at[s].latest + SLACK
+
+
+@kernel
+def join_trips(d, x, r):
+    """Take out the reloads that route r can do without."""
+    n, slots = d.stop.shape[0], d.slot.shape[0]
+    i = x.at[n + r].succ
+    while i != n + slots + r:
+        s = x.at[i].succ
+        if i >= n and not needed(d, x, r, i):
+            unlink(d, x, i)
+            refresh(d, x, r)
         i = s
 
 
@@ -84,4 +112,6 @@ def ruin(d, x, desk, state):
     for j in range(changed):
         tidy(d, x, desk.changed[j].route)
         refresh(d, x, desk.changed[j].route)
+        if d.reloading:
+            join_trips(d, x, desk.changed[j].route)
     return removed, changed, seed

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from routelearn.rounds.search.arrays import BRINGS, TAKES
-from routelearn.rounds.search.desk import BEST, COST, price, restore
+from routelearn.rounds.search.desk import BEST, COST, WEIGHT, price, restore
 from routelearn.rounds.search.fleet import choose_kinds, retype
 from routelearn.rounds.search.insertion import recreate
 from routelearn.rounds.search.routes import SLACK, clear, free_reload, link, refresh
@@ -20,6 +20,7 @@ from routelearn.search.graph import below, draw
 RETRIED = 10  # stops that nobody visits, tried again in each step
 RETYPED = 0.1  # how often a ruined route goes to a vehicle of another kind, where there are several
 CHOSEN = 0.1  # and how often the cheapest kind is looked for
+DEARER, LIGHTEST = 1.02, 0.1  # how fast the price of unequal routes changes; the least, in costs of a typical leg
 
 
 @inlined
@@ -101,25 +102,26 @@ def settle_out(x, i):
         x.size[1] -= 1
 
 
-@inlined
-def apart(d, x):
-    """How far routes differ beyond what is allowed, in stops and mean legs."""
-    if x.size[0] == 0:
-        return 0.0
-    few, many, short, long = np.inf, -np.inf, np.inf, -np.inf
+@kernel
+def unequal(d, x):
+    """How far routes are above the least of them, beyond what is allowed, in stops and mean legs together."""
+    few, short, above = np.inf, np.inf, 0.0
     for u in range(x.size[0]):
         r = x.route[u].used
-        few, many = min(few, x.route[r].visits), max(many, x.route[r].visits)
-        short, long = min(short, x.route[r].lasts), max(long, x.route[r].lasts)
-    return max(many - few - d.stops_apart, 0.0) + max(long - short - d.time_apart - SLACK, 0.0) / d.mean_leg
+        few, short = min(few, x.route[r].visits), min(short, x.route[r].lasts)
+    for u in range(x.size[0]):
+        r = x.route[u].used
+        above += max(x.route[r].visits - few - d.stops_apart, 0.0)
+        above += max(x.route[r].lasts - short - d.time_apart - SLACK, 0.0) / d.mean_leg
+    return above
 
 
 @inlined
-def unequal(d, x):
-    """The price of that in the search."""
-    if not d.apart:
-        return 0.0
-    return d.much * apart(d, x)
+def weigh(d, desk, above):
+    """The price of unequal routes rises as long as there are any, and falls as long as there are none."""
+    if d.apart:
+        weight = desk.real[WEIGHT] * (DEARER if above > 0.0 else 1.0 / DEARER)
+        desk.real[WEIGHT] = min(max(weight, LIGHTEST * d.typical), d.much)
 
 
 @inlined
@@ -162,9 +164,9 @@ def load(d, x, desk, plan):
             p = i
             at += 1
         at += 1
-        refresh(d, x, r)
+        refresh(d, x, r, -1)
         x.route[r].cost = price(d, x, desk, r)
-    total = unequal(d, x)
+    total = d.much * unequal(d, x) if d.apart else 0.0
     for u in range(x.size[0]):
         total += x.route[x.route[u].used].cost
     for j in range(x.size[1]):
@@ -175,7 +177,7 @@ def load(d, x, desk, plan):
 @inlined
 def step(d, x, desk, temperature, filling, state):
     """Ruin and recreate once; or, filling, insert all stops that nobody visits."""
-    uneven = unequal(d, x)
+    above = unequal(d, x) if d.apart else 0.0
     removed, changed, possible = 0, 0, True
     if filling:
         for j in range(x.size[1]):
@@ -187,10 +189,11 @@ def step(d, x, desk, temperature, filling, state):
         removed, changed, seed = ruin(d, x, desk, state)
         for j in range(changed):
             r = desk.changed[j].route
-            x.route[r].cost = price(d, x, desk, r)
+            if d.walked:
+                x.route[r].cost = price(d, x, desk, r)
             possible &= x.route[r].cost < np.inf  # where legs break the triangle inequality, one less may be too late
         removed = retry(d, x, desk, removed, seed, state)
-    delta = 0.0
+    delta, more = 0.0, 0.0
     if possible:
         order(d, desk, removed, state)
         several = d.vehicle.shape[0] > 1 and not filling
@@ -199,7 +202,7 @@ def step(d, x, desk, temperature, filling, state):
         changed = recreate(d, x, desk, removed, changed, not filling, state)
         if several and draw(state) < CHOSEN:
             changed = choose_kinds(d, x, desk, changed)
-        delta = unequal(d, x) - uneven
+        more = unequal(d, x) - above if d.apart else 0.0
         for j in range(changed):
             delta += x.route[desk.changed[j].route].cost - desk.changed[j].cost
         for j in range(removed):
@@ -207,8 +210,10 @@ def step(d, x, desk, temperature, filling, state):
             delta += cost_out(d, x, i)
             if d.stop[i].mate >= 0:
                 delta += cost_out(d, x, d.stop[i].mate)
-    if filling or (possible and delta < -temperature * np.log(1.0 - draw(state))):
-        desk.real[COST] += delta
+    worse = delta + desk.real[WEIGHT] * more
+    if filling or (possible and worse < -temperature * np.log(1.0 - draw(state))):
+        desk.real[COST] += delta + d.much * more
+        above += more
         for j in range(removed):
             i = desk.removed[j].stop
             settle_out(x, i)
@@ -219,6 +224,7 @@ def step(d, x, desk, temperature, filling, state):
             keep_best(d, x, desk)
     else:
         restore(d, x, desk, changed)
+    weigh(d, desk, above)
     for j in range(changed):
         desk.changed[desk.changed[j].route].is_changed = False
 

@@ -77,6 +77,7 @@ class Data(NamedTuple):
     time_apart: float
     mean_leg: float  # seconds of a mean leg
     much: float  # the price of a rule broken on the way to a plan
+    typical: float  # the cost of a mean leg
     epsilon: float  # gains below are rounding
 
 
@@ -239,7 +240,7 @@ def data_of(x: Round) -> Data:
         walked=walked, last=x.backhauls == "last",
         reloading=bool(slot["reload_to"].any()), apart=bool(np.isfinite([x.most_stops_apart, x.most_time_apart]).any()),
         stops_apart=float(x.most_stops_apart), time_apart=float(x.most_time_apart),
-        mean_leg=max(float(legs.time.mean()), 1e-9), much=much,
+        mean_leg=max(float(legs.time.mean()), 1e-9), much=much, typical=typical,
         epsilon=1e-9 * max(typical, 1e-30),
     )  # fmt: skip
 

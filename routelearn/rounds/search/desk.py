@@ -14,7 +14,7 @@ from routelearn.search.compiling import inlined, kernel
 from routelearn.search.graph import Floats
 
 TOP = 6  # places that are walked for one stop
-COST, BEST = 0, 1  # in Desk.real
+COST, BEST, WEIGHT = 0, 1, 2  # in Desk.real: of the plan, of the best, and of routes that are unequal
 REMOVED_STOP = np.dtype([("stop", "i8"), ("key", "f8")], align=True)
 CHANGED_ROUTE = np.dtype(
     [("route", "i8"), ("saved_to", "i8"), ("is_changed", "?"), ("cost", "f8"), ("lasts", "f8")], align=True
@@ -29,11 +29,12 @@ class Desk(NamedTuple):
     changed: NDArray[np.void]  # [R] CHANGED_ROUTE: the changed routes as they were, in order; is_changed: by slot
     saved: Ints  # [I + R, 2]: their ids, and at which nodes
     places: Ints  # [2 I]: where a stop may go
+    listed: Ints  # [1 + I]: how many times places were listed; by id, when it was the last time
     top: NDArray[np.void]  # [TOP] PLACE: the cheapest of them
     seq: Ints  # [I]: one route, for a walk
     pending: Ints  # [B]: breaks, for a walk
     best: Ints  # [I + 2 R]: the best plan: each route as its slot, its stops and reloads (-2 - node), and -1
-    real: Floats  # [2]
+    real: Floats  # [3]
 
 
 def new_desk(d: Data) -> Desk:
@@ -42,8 +43,8 @@ def new_desk(d: Data) -> Desk:
     whole = np.int64
     return Desk(
         np.zeros(2 * len(d.stop) + 1, REMOVED_STOP), np.zeros(slots, CHANGED_ROUTE), np.zeros((ids + slots, 2), whole),
-        np.zeros(2 * ids, whole), np.zeros(TOP, PLACE), np.zeros(ids + 1, whole), np.zeros(d.rest.shape[1], whole),
-        np.full(ids + 2 * slots + 1, -1, whole), np.full(2, np.inf),
+        np.zeros(2 * ids, whole), np.zeros(1 + ids, whole), np.zeros(TOP, PLACE), np.zeros(ids + 1, whole), np.zeros(d.rest.shape[1], whole),
+        np.full(ids + 2 * slots + 1, -1, whole), np.array([np.inf, np.inf, d.typical]),
     )  # fmt: skip
 
 
@@ -91,7 +92,7 @@ def restore(d, x, desk, changed):
             x.at[i].node = desk.saved[at, 1]  # a reload may have gone elsewhere meanwhile
             link(d, x, i, p)
             p = i
-        refresh(d, x, r)
+        refresh(d, x, r, -1)
         x.route[r].cost, x.route[r].lasts = desk.changed[j].cost, desk.changed[j].lasts
 
 

@@ -43,8 +43,8 @@ def hand_over(d, x, desk, r, other, changed):
             x.at[i].node = node
         link(d, x, i, p)
         p, i = i, s
-    refresh(d, x, r)
-    refresh(d, x, other)
+    refresh(d, x, r, -1)
+    refresh(d, x, other, -1)
     x.route[r].cost, x.route[other].cost = 0.0, price(d, x, desk, other)
     return changed
 

@@ -97,6 +97,16 @@ def takes(d, x, r, i):
 
 
 @inlined
+def listed(desk, p, count):
+    """Write id p to the desk once; how many are there."""
+    if desk.listed[1 + p] == desk.listed[0]:
+        return count
+    desk.listed[1 + p] = desk.listed[0]
+    desk.places[count] = p
+    return count + 1
+
+
+@inlined
 def list_places(d, x, desk, i):
     """Write the ids behind which stop i may go to the desk; how many.
 
@@ -105,17 +115,14 @@ def list_places(d, x, desk, i):
     """
     n, slots = d.stop.shape[0], d.slot.shape[0]
     count = 0
+    desk.listed[0] += 1
     if n > WHOLE:
         for j in range(d.beside.shape[1]):
             v = d.beside[i, j]
             r = x.at[v].slot
             if r >= 0 and takes(d, x, r, i):
-                p = x.at[v].pred
-                if count == 0 or desk.places[count - 1] != p:
-                    desk.places[count] = p
-                    count += 1
-                desk.places[count] = v
-                count += 1
+                count = listed(desk, x.at[v].pred, count)
+                count = listed(desk, v, count)
     if count == 0:
         for u in range(x.size[0]):
             r = x.route[u].used
@@ -131,9 +138,9 @@ def list_places(d, x, desk, i):
             if may_reload(d, x, r) and takes(d, x, r, i):
                 q = n + slots + r
                 while q != n + r:
-                    desk.places[count] = x.at[q].pred
-                    q = x.at[desk.places[count]].trip
-                    count += 1
+                    p = x.at[q].pred
+                    count = listed(desk, p, count)
+                    q = x.at[p].trip
     for k in range(d.vehicle.shape[0]):
         if d.allowed[k, i]:
             for r in range(d.vehicle[k].slot_from, d.vehicle[k].slot_to):
@@ -317,6 +324,7 @@ def recreate(d, x, desk, removed, changed, blink, state):
         link(d, x, i, p)
         if q >= 0:
             link(d, x, j, q)
-        refresh(d, x, r)
-        x.route[r].cost = price(d, x, desk, r)
+        cost += x.route[r].cost
+        refresh(d, x, r, i if reload == 0 and q < 0 else -1)
+        x.route[r].cost = price(d, x, desk, r) if d.apart else cost  # its duration counts, too
     return changed

@@ -85,7 +85,11 @@ def clear(d, x):
         x.at[b].slot = r
         x.route[r].visits = 0
         x.route[r].rank = -1
-        refresh(d, x, r)
+        k = d.slot[r].kind
+        x.at[b].latest = d.vehicle[k].shift_to + d.vehicle[k].overtime
+        x.at[b].after, x.at[b].after_from = 0.0, -np.inf
+        end_trip(d, x, b)
+        refresh(d, x, r, -1)
 
 
 @inlined
@@ -103,6 +107,7 @@ def link(d, x, i, p):
             x.route[x.size[0]].used = r
             x.size[0] += 1
         x.route[r].visits += 1
+        x.route[r].load += d.amount[i, 0, BRINGS]
 
 
 @inlined
@@ -168,16 +173,15 @@ def end_trip(d, x, i):
 
 
 @kernel
-def refresh(d, x, r):
-    """Compute the labels of route r anew, and its cost where legs and the vehicle make it."""
+def refresh(d, x, r, new):
+    """Compute the labels of route r anew: those that stop `new` changed; -1: all, its load, and its cost by legs."""
     n, slots, dims = d.stop.shape[0], d.slot.shape[0], d.capacity.shape[1]
     k = d.slot[r].kind
     m, c = d.vehicle[k].profile, d.vehicle[k].price
     first, end = n + r, n + slots + r
-    s = end
-    x.at[s].latest = d.vehicle[k].shift_to + d.vehicle[k].overtime
-    x.at[s].after, x.at[s].after_from = 0.0, -np.inf
-    end_trip(d, x, s)
+    p, s = first, end
+    if new >= 0:
+        p, s = first if d.released else x.at[new].pred, x.at[new].succ
     while s != first:
         i = x.at[s].pred
         drive = d.time[m, x.at[i].node, x.at[s].node]
@@ -198,7 +202,7 @@ def refresh(d, x, r):
         s = i
     begin_trip(d, x, first, d.vehicle[k].shift_from)
     x.at[first].before_by = d.vehicle[k].shift_to + d.vehicle[k].overtime
-    load, cost, p = 0.0, 0.0, first
+    load, cost = 0.0, 0.0
     while p != end:
         i = x.at[p].succ
         a, b = x.at[p].node, x.at[i].node
@@ -219,12 +223,14 @@ def refresh(d, x, r):
         elif i != end:
             begin_trip(d, x, i, arrival + d.vehicle[k].reload_time)
         p = i
+    if new >= 0:
+        return
     x.route[r].load = load
     x.route[r].cost = cost + d.vehicle[k].fixed if x.route[r].visits > 0 else 0.0
     in_time = arrival < np.inf and arrival <= d.vehicle[k].shift_to + d.vehicle[k].overtime + SLACK
     if d.lasting and not d.walked:
         in_time &= x.at[x.at[end].pred].before + drive <= d.vehicle[k].max_duration + SLACK
-    if not in_time and not d.walked:
+    if not in_time and not d.walked and x.route[r].visits > 0:
         x.route[r].cost = np.inf
 
 

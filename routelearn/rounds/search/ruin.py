@@ -11,7 +11,7 @@ from routelearn.search.graph import below, draw
 from routelearn.search.sisr_kernel import LONGEST, REMOVED, string
 
 
-@kernel
+@inlined
 def take_out(d, x, desk, i, removed, changed):
     """Stop i leaves its route, with its other half."""
     changed = note(d, x, desk, x.at[i].slot, changed)
@@ -61,7 +61,7 @@ def join_trips(d, x, r):
         s = x.at[i].succ
         if i >= n and not needed(d, x, r, i):
             unlink(d, x, i)
-            refresh(d, x, r)
+            refresh(d, x, r, -1)
         i = s
 
 
@@ -110,8 +110,10 @@ def ruin(d, x, desk, state):
         if ruined >= strings:
             break
     for j in range(changed):
-        tidy(d, x, desk.changed[j].route)
-        refresh(d, x, desk.changed[j].route)
+        r = desk.changed[j].route
         if d.reloading:
-            join_trips(d, x, desk.changed[j].route)
+            tidy(d, x, r)
+        refresh(d, x, r, -1)
+        if d.reloading:
+            join_trips(d, x, r)
     return removed, changed, seed

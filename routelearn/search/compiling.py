@@ -31,6 +31,11 @@ def kernel(function: Callable[..., Any]) -> Any:
     return compiled
 
 
+def part(function: Callable[..., Any]) -> Any:
+    """A kernel that only kernels call: without an entry for Python and a file on disk, it compiles in half the time."""
+    return njit(nogil=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+
+
 def inlined(function: Callable[..., Any]) -> Any:
     """A kernel that becomes part of those that call it: handing over many arrays costs more than a short function."""
     return njit(inline="always", **OPTIONS)(function)

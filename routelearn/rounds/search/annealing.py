@@ -14,7 +14,7 @@ from routelearn.rounds.search.fleet import choose_kinds, retype
 from routelearn.rounds.search.insertion import recreate
 from routelearn.rounds.search.routes import SLACK, clear, free_reload, link, refresh
 from routelearn.rounds.search.ruin import ruin
-from routelearn.search.compiling import inlined, kernel
+from routelearn.search.compiling import inlined, kernel, part
 from routelearn.search.graph import below, draw
 
 RETRIED = 10  # stops that nobody visits, tried again in each step
@@ -102,7 +102,7 @@ def settle_out(x, i):
         x.size[1] -= 1
 
 
-@kernel
+@part
 def unequal(d, x):
     """How far routes are above the least of them, beyond what is allowed, in stops and mean legs together."""
     few, short, above = np.inf, np.inf, 0.0

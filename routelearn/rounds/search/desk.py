@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from routelearn.rounds.search.arrays import Data, Ints
 from routelearn.rounds.search.routes import link, refresh, reloads_at, unlink
 from routelearn.rounds.search.walking import walk
-from routelearn.search.compiling import inlined, kernel
+from routelearn.search.compiling import inlined, part
 from routelearn.search.graph import Floats
 
 TOP = 6  # places that are walked for one stop
@@ -78,7 +78,7 @@ def empty(d, x, r):
         i = s
 
 
-@kernel
+@part
 def restore(d, x, desk, changed):
     """All changed routes as they were."""
     n = d.stop.shape[0]
@@ -96,7 +96,7 @@ def restore(d, x, desk, changed):
         x.route[r].cost, x.route[r].lasts = desk.changed[j].cost, desk.changed[j].lasts
 
 
-@kernel
+@part
 def written(d, x, desk, r, i, p, reload, j, before_j):
     """Route r on the desk, with stop i behind p (-1: as it is) and a reload beside it (see `reloads_at`); how long.
 
@@ -125,7 +125,7 @@ def written(d, x, desk, r, i, p, reload, j, before_j):
     return count
 
 
-@kernel
+@part
 def price(d, x, desk, r):
     """What route r costs, its labels being up to date; infinity: it breaks a rule."""
     if x.route[r].visits == 0:

@@ -7,11 +7,11 @@ import numpy as np
 from routelearn.rounds.search.desk import note, price, written
 from routelearn.rounds.search.routes import free_reload, link, refresh, unlink
 from routelearn.rounds.search.walking import walk
-from routelearn.search.compiling import inlined, kernel
+from routelearn.search.compiling import inlined, part
 from routelearn.search.graph import below
 
 
-@kernel
+@part
 def drive_by(d, x, desk, r, k):
     """What route r would cost if a vehicle of kind k drove it; infinity: it may not."""
     count = written(d, x, desk, r, -1, -1, 0, -1, -1)
@@ -28,7 +28,7 @@ def unused(d, x, k):
     return -1
 
 
-@kernel
+@part
 def hand_over(d, x, desk, r, other, changed):
     """The stops of route r go to a vehicle that does not drive; how many routes changed."""
     n, slots = d.stop.shape[0], d.slot.shape[0]
@@ -49,7 +49,7 @@ def hand_over(d, x, desk, r, other, changed):
     return changed
 
 
-@kernel
+@part
 def retype(d, x, desk, changed, state):
     """Give one of the changed routes to another kind of vehicle, if that may drive it; how many routes changed."""
     if changed == 0:
@@ -64,7 +64,7 @@ def retype(d, x, desk, changed, state):
     return hand_over(d, x, desk, r, other, changed)
 
 
-@kernel
+@part
 def choose_kinds(d, x, desk, changed):
     """Every changed route goes to the kind of vehicle that drives it for least; how many routes changed."""
     for j in range(changed):

@@ -21,7 +21,7 @@ from routelearn.rounds.search.routes import (
     reloads_at,
 )
 from routelearn.rounds.search.walking import walk
-from routelearn.search.compiling import inlined, kernel
+from routelearn.search.compiling import inlined, part
 from routelearn.search.graph import draw
 from routelearn.search.sisr_kernel import BLINK
 
@@ -167,7 +167,7 @@ def consider(desk, kept, cost, p, reload):
     return min(kept + 1, TOP)
 
 
-@kernel
+@part
 def best_place(d, x, desk, i, blink, state):
     """Where stop i costs least: (cost, id before, reload); -1: nowhere.
 
@@ -207,7 +207,7 @@ def aboard(x, p, q):
     return x.ahead[p, q, 1] + x.behind[x.at[p].succ, q, 0]
 
 
-@kernel
+@part
 def best_pair(d, x, desk, i, j, blink, state):
     """Where pickup i and delivery j cost least: (cost, id before i, id before j, or i itself)."""
     n, slots, dims = d.stop.shape[0], d.slot.shape[0], d.capacity.shape[1]
@@ -277,7 +277,7 @@ def best_pair(d, x, desk, i, j, blink, state):
     return best, before_i, before_j
 
 
-@kernel
+@part
 def best_behind(d, x, desk, i, j):
     """Where delivery i costs least in the route that has its pickup j: (cost, id before)."""
     n, r = d.stop.shape[0], x.at[j].slot
@@ -293,7 +293,7 @@ def best_behind(d, x, desk, i, j):
     return best, before
 
 
-@kernel
+@part
 def recreate(d, x, desk, removed, changed, blink, state):
     """Put those removed where they cost least, if that is less than leaving them out; how many routes changed."""
     for at in range(removed):

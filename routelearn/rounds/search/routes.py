@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routelearn.rounds.search.arrays import BRINGS, TAKES, Data, Ints
-from routelearn.search.compiling import inlined, kernel
+from routelearn.search.compiling import inlined, kernel, part
 from routelearn.search.graph import Floats
 
 SLACK = 1e-7  # what rounding may add to times and amounts
@@ -172,7 +172,7 @@ def end_trip(d, x, i):
         x.behind[i, q, 0], x.behind[i, q, 1], x.behind[i, q, 2] = 0.0, 0.0, 0.0
 
 
-@kernel
+@part
 def refresh(d, x, r, new):
     """Compute the labels of route r anew: those that stop `new` changed; -1: all, its load, and its cost by legs."""
     n, slots, dims = d.stop.shape[0], d.slot.shape[0], d.capacity.shape[1]
@@ -337,7 +337,7 @@ def fits(d, x, k, p, i, s):
     return True
 
 
-@kernel
+@part
 def behind_kept(d, x, r, p):
     """Whether p comes at the end of the stops that route r begins with, or later."""
     n = d.stop.shape[0]

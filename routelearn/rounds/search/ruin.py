@@ -6,7 +6,7 @@ import numpy as np
 
 from routelearn.rounds.search.desk import note
 from routelearn.rounds.search.routes import SLACK, leaves, refresh, unlink
-from routelearn.search.compiling import inlined, kernel
+from routelearn.search.compiling import inlined, part
 from routelearn.search.graph import below, draw
 from routelearn.search.sisr_kernel import LONGEST, REMOVED, string
 
@@ -25,7 +25,7 @@ def take_out(d, x, desk, i, removed, changed):
     return removed, changed
 
 
-@kernel
+@part
 def tidy(d, x, r):
     """Take out the reloads of route r with no trip before or behind them."""
     n, slots = d.stop.shape[0], d.slot.shape[0]
@@ -52,7 +52,7 @@ def needed(d, x, r, i):
     return leaves(d, x, p, max(x.at[p].goods, x.at[s].goods_after)) + d.time[m, a, b] > x.at[s].latest + SLACK
 
 
-@kernel
+@part
 def join_trips(d, x, r):
     """Take out the reloads that route r can do without."""
     n, slots = d.stop.shape[0], d.slot.shape[0]
@@ -65,7 +65,7 @@ def join_trips(d, x, r):
         i = s
 
 
-@kernel
+@part
 def ruin(d, x, desk, state):
     """Remove strings around a random stop; how many are out, how many routes changed, and that stop."""
     n = d.stop.shape[0]

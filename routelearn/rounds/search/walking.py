@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from routelearn.rounds.search.arrays import BRINGS, TAKES
-from routelearn.search.compiling import inlined, kernel
+from routelearn.search.compiling import inlined, kernel, part
 
 SECONDS, SHARE = 1e-6, 1e-7  # how far rounding may pass a limit, in seconds and of amounts
 
@@ -79,7 +79,7 @@ def closes_last(d, k, b):
     return last
 
 
-@kernel
+@part
 def take_break(d, k, pending, node, strict, time, way, free_until, busy_until, service):
     """The break to be taken now, and when it begins; -1: none.
 
@@ -119,7 +119,7 @@ def rest_slack(d, k, b, begin):
     return slack
 
 
-@kernel
+@part
 def drive(d, k, seq, count, kept, pending):
     """Times with the breaks that are pending (1): (left, end, lateness cost, on time, all breaks taken).
 
@@ -191,7 +191,7 @@ def drive(d, k, seq, count, kept, pending):
     return left + max(delay, 0.0), t, late, on_time
 
 
-@kernel
+@part
 def walk(d, k, seq, count, kept, pending):
     """What a drive costs and how long it lasts, for a vehicle of kind k; infinity: it breaks a rule.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from routelearn.rounds.search.arrays import BRINGS, TAKES
+from routelearn.rounds.search.arrays import BRINGS, NONE, TAKES
 from routelearn.rounds.search.desk import BEST, COST, WEIGHT, price, restore
 from routelearn.rounds.search.fleet import choose_kinds, retype
 from routelearn.rounds.search.insertion import recreate
@@ -164,7 +164,7 @@ def load(d, x, desk, plan):
             p = i
             at += 1
         at += 1
-        refresh(d, x, r, -1)
+        refresh(d, x, r, NONE)
         x.route[r].cost = price(d, x, desk, r)
     total = d.much * unequal(d, x) if d.apart else 0.0
     for u in range(x.size[0]):

@@ -19,6 +19,7 @@ WAITING, LATE = 0.2, 1.0  # weights of the time between two stops in what makes 
 
 
 BRINGS, TAKES = 0, 1  # the two amounts of a stop
+NONE, ZERO = np.int64(-1), np.int64(0)  # for calls of kernels: numba compiles another one for a number written there
 STOP = np.dtype(
     [
         ("service", "f8"), ("setup", "f8"), ("release", "f8"), ("late_cost", "f8"),  # -1: it may not be late

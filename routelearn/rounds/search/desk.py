@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from routelearn.rounds.search.arrays import Data, Ints
+from routelearn.rounds.search.arrays import NONE, ZERO, Data, Ints
 from routelearn.rounds.search.routes import link, refresh, reloads_at, unlink
 from routelearn.rounds.search.walking import walk
 from routelearn.search.compiling import inlined, part
@@ -92,7 +92,7 @@ def restore(d, x, desk, changed):
             x.at[i].node = desk.saved[at, 1]  # a reload may have gone elsewhere meanwhile
             link(d, x, i, p)
             p = i
-        refresh(d, x, r, -1)
+        refresh(d, x, r, NONE)
         x.route[r].cost, x.route[r].lasts = desk.changed[j].cost, desk.changed[j].lasts
 
 
@@ -132,7 +132,7 @@ def price(d, x, desk, r):
         return 0.0
     if not d.walked:
         return x.route[r].cost
-    count = written(d, x, desk, r, -1, -1, 0, -1, -1)
+    count = written(d, x, desk, r, NONE, NONE, ZERO, NONE, NONE)
     cost, lasts = walk(d, d.slot[r].kind, desk.seq, count, d.slot[r].kept, desk.pending)
     x.route[r].lasts = lasts
     if cost == np.inf and d.slot[r].kept > 0:  # what is kept may need another stop, for a break say

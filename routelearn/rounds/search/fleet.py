@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from routelearn.rounds.search.arrays import NONE, ZERO
 from routelearn.rounds.search.desk import note, price, written
 from routelearn.rounds.search.routes import free_reload, link, refresh, unlink
 from routelearn.rounds.search.walking import walk
@@ -14,8 +15,8 @@ from routelearn.search.graph import below
 @part
 def drive_by(d, x, desk, r, k):
     """What route r would cost if a vehicle of kind k drove it; infinity: it may not."""
-    count = written(d, x, desk, r, -1, -1, 0, -1, -1)
-    cost, _ = walk(d, k, desk.seq, count, 0, desk.pending)
+    count = written(d, x, desk, r, NONE, NONE, ZERO, NONE, NONE)
+    cost, _ = walk(d, k, desk.seq, count, ZERO, desk.pending)
     return cost
 
 
@@ -25,7 +26,7 @@ def unused(d, x, k):
     for r in range(d.vehicle[k].slot_from, d.vehicle[k].slot_to):
         if x.route[r].visits == 0 and d.slot[r].kept == 0:
             return r
-    return -1
+    return NONE
 
 
 @part
@@ -43,8 +44,8 @@ def hand_over(d, x, desk, r, other, changed):
             x.at[i].node = node
         link(d, x, i, p)
         p, i = i, s
-    refresh(d, x, r, -1)
-    refresh(d, x, other, -1)
+    refresh(d, x, r, NONE)
+    refresh(d, x, other, NONE)
     x.route[r].cost, x.route[other].cost = 0.0, price(d, x, desk, other)
     return changed
 
@@ -71,7 +72,7 @@ def choose_kinds(d, x, desk, changed):
         r = desk.changed[j].route
         if x.route[r].visits == 0 or d.slot[r].kept > 0:
             continue
-        best, chosen = x.route[r].cost - d.epsilon, -1
+        best, chosen = x.route[r].cost - d.epsilon, NONE
         for k in range(d.vehicle.shape[0]):
             if k != d.slot[r].kind:
                 other = unused(d, x, k)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from routelearn.rounds.search.arrays import BRINGS, TAKES
+from routelearn.rounds.search.arrays import BRINGS, NONE, TAKES, ZERO
 from routelearn.rounds.search.desk import TOP, note, price, written
 from routelearn.rounds.search.routes import (
     SLACK,
@@ -194,7 +194,7 @@ def best_place(d, x, desk, i, blink, state):
         r = x.at[p].slot
         if best < np.inf and desk.top[j].cost >= best and d.vehicle[d.slot[r].kind].time_cost == 0:
             break
-        count = written(d, x, desk, r, i, p, desk.top[j].reload, -1, -1)
+        count = written(d, x, desk, r, i, p, desk.top[j].reload, NONE, NONE)
         cost, _ = walk(d, d.slot[r].kind, desk.seq, count, d.slot[r].kept, desk.pending)
         if cost - x.route[r].cost < best:
             best, before, reload = cost - x.route[r].cost, p, desk.top[j].reload
@@ -257,7 +257,7 @@ def best_pair(d, x, desk, i, j, blink, state):
                         )
                         if on_time and not (blink and draw(state) < BLINK):
                             if d.walked:
-                                count = written(d, x, desk, r, i, p, 0, j, at)
+                                count = written(d, x, desk, r, i, p, ZERO, j, at)
                                 cost, _ = walk(d, k, desk.seq, count, d.slot[r].kept, desk.pending)
                                 delta = cost - x.route[r].cost
                             if delta < best:
@@ -285,7 +285,7 @@ def best_behind(d, x, desk, i, j):
     while p < n:
         s = x.at[p].succ
         if behind_kept(d, x, r, p):
-            count = written(d, x, desk, r, i, p, 0, -1, -1)
+            count = written(d, x, desk, r, i, p, ZERO, NONE, NONE)
             cost, _ = walk(d, d.slot[r].kind, desk.seq, count, d.slot[r].kept, desk.pending)
             if cost - x.route[r].cost < best:
                 best, before = cost - x.route[r].cost, p
@@ -325,6 +325,6 @@ def recreate(d, x, desk, removed, changed, blink, state):
         if q >= 0:
             link(d, x, j, q)
         cost += x.route[r].cost
-        refresh(d, x, r, i if reload == 0 and q < 0 else -1)
+        refresh(d, x, r, i if reload == 0 and q < 0 else NONE)
         x.route[r].cost = price(d, x, desk, r) if d.apart else cost  # its duration counts, too
     return changed

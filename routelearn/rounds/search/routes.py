@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from routelearn.rounds.search.arrays import BRINGS, TAKES, Data, Ints
+from routelearn.rounds.search.arrays import BRINGS, NONE, TAKES, Data, Ints
 from routelearn.search.compiling import inlined, kernel, part
 from routelearn.search.graph import Floats
 
@@ -89,7 +89,7 @@ def clear(d, x):
         x.at[b].latest = d.vehicle[k].shift_to + d.vehicle[k].overtime
         x.at[b].after, x.at[b].after_from = 0.0, -np.inf
         end_trip(d, x, b)
-        refresh(d, x, r, -1)
+        refresh(d, x, r, NONE)
 
 
 @inlined

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from routelearn.rounds.search.arrays import NONE
 from routelearn.rounds.search.desk import note
 from routelearn.rounds.search.routes import SLACK, leaves, refresh, unlink
 from routelearn.search.compiling import inlined, part
@@ -61,7 +62,7 @@ def join_trips(d, x, r):
         s = x.at[i].succ
         if i >= n and not needed(d, x, r, i):
             unlink(d, x, i)
-            refresh(d, x, r, -1)
+            refresh(d, x, r, NONE)
         i = s
 
 
@@ -113,7 +114,7 @@ def ruin(d, x, desk, state):
         r = desk.changed[j].route
         if d.reloading:
             tidy(d, x, r)
-        refresh(d, x, r, -1)
+        refresh(d, x, r, NONE)
         if d.reloading:
             join_trips(d, x, r)
     return removed, changed, seed

@@ -17,6 +17,7 @@ from numba import njit
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
+PART: dict[str, Any] = {"nogil": True, "_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 _kernels: list[Any] = []
 _lock = threading.RLock()
 
@@ -33,12 +34,17 @@ def kernel(function: Callable[..., Any]) -> Any:
 
 def part(function: Callable[..., Any]) -> Any:
     """A kernel that only kernels call: without an entry for Python and a file on disk, it compiles in half the time."""
-    return njit(nogil=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+    return njit(**PART)(function)
 
 
 def inlined(function: Callable[..., Any]) -> Any:
-    """A kernel that becomes part of those that call it: handing over many arrays costs more than a short function."""
-    return njit(inline="always", **OPTIONS)(function)
+    """A part that LLVM puts into those that call it: handing over many arrays costs more than a short function."""
+    return njit(forceinline=True, **PART)(function)
+
+
+def spelled(function: Callable[..., Any]) -> Any:
+    """A part with one caller, compiled as if it were written there."""
+    return njit(inline="always", **PART)(function)
 
 
 def maker(function: Callable[..., Any]) -> Any:

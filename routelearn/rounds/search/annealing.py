@@ -14,7 +14,7 @@ from routelearn.rounds.search.fleet import choose_kinds, retype
 from routelearn.rounds.search.insertion import recreate
 from routelearn.rounds.search.routes import SLACK, clear, free_reload, link, refresh
 from routelearn.rounds.search.ruin import ruin
-from routelearn.search.compiling import inlined, kernel, part
+from routelearn.search.compiling import inlined, kernel, part, spelled
 from routelearn.search.graph import below, draw
 
 RETRIED = 10  # stops that nobody visits, tried again in each step
@@ -23,7 +23,7 @@ CHOSEN = 0.1  # and how often the cheapest kind is looked for
 DEARER, LIGHTEST = 1.02, 0.1  # how fast the price of unequal routes changes; the least, in costs of a typical leg
 
 
-@inlined
+@spelled
 def order(d, desk, removed, state):
     """Sort those out: at random, most to carry, farthest or nearest first, narrowest or earliest or latest window."""
     dice = draw(state) * 18.0
@@ -55,7 +55,7 @@ def order(d, desk, removed, state):
         desk.removed[at + 1].stop = c
 
 
-@inlined
+@spelled
 def retry(d, x, desk, removed, seed, state):
     """Add some of the stops that nobody visits to those removed, half of them near the seed; how many then."""
     count = min(RETRIED, x.size[1])
@@ -116,15 +116,14 @@ def unequal(d, x):
     return above
 
 
-@inlined
+@spelled
 def weigh(d, desk, above):
     """The price of unequal routes rises as long as there are any, and falls as long as there are none."""
-    if d.apart:
-        weight = desk.real[WEIGHT] * (DEARER if above > 0.0 else 1.0 / DEARER)
-        desk.real[WEIGHT] = min(max(weight, LIGHTEST * d.typical), d.much)
+    weight = desk.real[WEIGHT] * (DEARER if above > 0.0 else 1.0 / DEARER)
+    desk.real[WEIGHT] = min(max(weight, LIGHTEST * d.typical), d.much)
 
 
-@inlined
+@spelled
 def keep_best(d, x, desk):
     """Write down the plan as it is."""
     n, slots = d.stop.shape[0], d.slot.shape[0]
@@ -174,63 +173,91 @@ def load(d, x, desk, plan):
     desk.real[COST] = total
 
 
-@inlined
-def step(d, x, desk, temperature, filling, state):
-    """Ruin and recreate once; or, filling, insert all stops that nobody visits."""
-    above = unequal(d, x) if d.apart else 0.0
-    removed, changed, possible = 0, 0, True
-    if filling:
-        for j in range(x.size[1]):
-            i = x.out[j]
-            if d.stop[i].mate < 0 or not d.stop[i].second or d.stop[d.stop[i].mate].stays:
-                desk.removed[removed].stop = i
-                removed += 1
-    else:
-        removed, changed, seed = ruin(d, x, desk, state)
-        for j in range(changed):
-            r = desk.changed[j].route
-            if d.walked:
-                x.route[r].cost = price(d, x, desk, r)
-            possible &= x.route[r].cost < np.inf  # where legs break the triangle inequality, one less may be too late
-        removed = retry(d, x, desk, removed, seed, state)
-    delta, more = 0.0, 0.0
-    if possible:
-        order(d, desk, removed, state)
-        several = d.vehicle.shape[0] > 1 and not filling
-        if several and draw(state) < RETYPED:
-            changed = retype(d, x, desk, changed, state)
-        changed = recreate(d, x, desk, removed, changed, not filling, state)
-        if several and draw(state) < CHOSEN:
-            changed = choose_kinds(d, x, desk, changed)
-        more = unequal(d, x) - above if d.apart else 0.0
-        for j in range(changed):
-            delta += x.route[desk.changed[j].route].cost - desk.changed[j].cost
-        for j in range(removed):
-            i = desk.removed[j].stop
-            delta += cost_out(d, x, i)
-            if d.stop[i].mate >= 0:
-                delta += cost_out(d, x, d.stop[i].mate)
-    worse = delta + desk.real[WEIGHT] * more
-    if filling or (possible and worse < -temperature * np.log(1.0 - draw(state))):
-        desk.real[COST] += delta + d.much * more
-        above += more
-        for j in range(removed):
-            i = desk.removed[j].stop
-            settle_out(x, i)
-            if d.stop[i].mate >= 0:
-                settle_out(x, d.stop[i].mate)
-        if desk.real[COST] < desk.real[BEST] - d.epsilon:
-            desk.real[BEST] = desk.real[COST]
-            keep_best(d, x, desk)
-    else:
-        restore(d, x, desk, changed)
-    weigh(d, desk, above)
+@spelled
+def take_all(d, x, desk):
+    """Take all stops that nobody visits, shipments by their first half; how many."""
+    removed = 0
+    for j in range(x.size[1]):
+        i = x.out[j]
+        if d.stop[i].mate < 0 or not d.stop[i].second or d.stop[d.stop[i].mate].stays:
+            desk.removed[removed].stop = i
+            removed += 1
+    return removed
+
+
+@spelled
+def priced(d, x, desk, changed):
+    """Price the routes that lost stops; False: one less makes another too late (no triangle inequality)."""
+    possible = True
     for j in range(changed):
-        desk.changed[desk.changed[j].route].is_changed = False
+        r = desk.changed[j].route
+        if d.walked:
+            x.route[r].cost = price(d, x, desk, r)
+        possible &= x.route[r].cost < np.inf
+    return possible
+
+
+@spelled
+def difference(d, x, desk, removed, changed):
+    """How much more than before the plan costs."""
+    delta = 0.0
+    for j in range(changed):
+        delta += x.route[desk.changed[j].route].cost - desk.changed[j].cost
+    for j in range(removed):
+        i = desk.removed[j].stop
+        delta += cost_out(d, x, i)
+        if d.stop[i].mate >= 0:
+            delta += cost_out(d, x, d.stop[i].mate)
+    return delta
+
+
+@spelled
+def accept(d, x, desk, removed, delta):
+    """Keep the plan, which costs so much more."""
+    desk.real[COST] += delta
+    for j in range(removed):
+        i = desk.removed[j].stop
+        settle_out(x, i)
+        if d.stop[i].mate >= 0:
+            settle_out(x, d.stop[i].mate)
+    if desk.real[COST] < desk.real[BEST] - d.epsilon:
+        desk.real[BEST] = desk.real[COST]
+        keep_best(d, x, desk)
 
 
 @kernel
 def anneal(d, x, desk, temperature, iterations, filling, state):
-    """Ruin and recreate `iterations` times at one temperature."""
+    """Ruin and recreate `iterations` times at one temperature; or, filling, insert all stops that nobody visits."""
+    several = d.vehicle.shape[0] > 1 and not filling
+    above = unequal(d, x) if d.apart else 0.0
     for _ in range(iterations):
-        step(d, x, desk, temperature, filling, state)
+        changed, possible, most = 0, True, np.inf
+        if filling:
+            removed = take_all(d, x, desk)
+        else:
+            removed, changed, seed = ruin(d, x, desk, state)
+            possible = priced(d, x, desk, changed)
+            removed = retry(d, x, desk, removed, seed, state)
+            most = -temperature * np.log(1.0 - draw(state))
+        if possible:
+            order(d, desk, removed, state)
+            if several and draw(state) < RETYPED:
+                changed = retype(d, x, desk, changed, state)
+            choosing = several and draw(state) < CHOSEN
+            bound = np.inf if choosing or d.apart else most
+            changed, possible = recreate(d, x, desk, removed, changed, not filling, bound, state)
+            if possible and choosing:
+                changed = choose_kinds(d, x, desk, changed)
+        delta, more = 0.0, 0.0
+        if possible:
+            delta = difference(d, x, desk, removed, changed)
+            more = unequal(d, x) - above if d.apart else 0.0
+        if possible and delta + desk.real[WEIGHT] * more < most:
+            accept(d, x, desk, removed, delta + d.much * more)
+            above += more
+        else:
+            restore(d, x, desk, changed)
+        if d.apart:
+            weigh(d, desk, above)
+        for j in range(changed):
+            desk.changed[desk.changed[j].route].is_changed = False

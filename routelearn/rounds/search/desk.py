@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from routelearn.rounds.search.arrays import NONE, ZERO, Data, Ints
 from routelearn.rounds.search.routes import link, refresh, reloads_at, unlink
 from routelearn.rounds.search.walking import walk
-from routelearn.search.compiling import inlined, part
+from routelearn.search.compiling import inlined, part, spelled
 from routelearn.search.graph import Floats
 
 TOP = 6  # places that are walked for one stop
@@ -78,7 +78,7 @@ def empty(d, x, r):
         i = s
 
 
-@part
+@spelled
 def restore(d, x, desk, changed):
     """All changed routes as they were."""
     n = d.stop.shape[0]

@@ -21,7 +21,7 @@ from routelearn.rounds.search.routes import (
     reloads_at,
 )
 from routelearn.rounds.search.walking import walk
-from routelearn.search.compiling import inlined, part
+from routelearn.search.compiling import inlined, part, spelled
 from routelearn.search.graph import draw
 from routelearn.search.sisr_kernel import BLINK
 
@@ -106,7 +106,7 @@ def listed(desk, p, count):
     return count + 1
 
 
-@inlined
+@spelled
 def list_places(d, x, desk, i):
     """Write the ids behind which stop i may go to the desk; how many.
 
@@ -167,7 +167,7 @@ def consider(desk, kept, cost, p, reload):
     return min(kept + 1, TOP)
 
 
-@part
+@spelled
 def best_place(d, x, desk, i, blink, state):
     """Where stop i costs least: (cost, id before, reload); -1: nowhere.
 
@@ -207,7 +207,7 @@ def aboard(x, p, q):
     return x.ahead[p, q, 1] + x.behind[x.at[p].succ, q, 0]
 
 
-@part
+@spelled
 def best_pair(d, x, desk, i, j, blink, state):
     """Where pickup i and delivery j cost least: (cost, id before i, id before j, or i itself)."""
     n, slots, dims = d.stop.shape[0], d.slot.shape[0], d.capacity.shape[1]
@@ -277,7 +277,7 @@ def best_pair(d, x, desk, i, j, blink, state):
     return best, before_i, before_j
 
 
-@part
+@spelled
 def best_behind(d, x, desk, i, j):
     """Where delivery i costs least in the route that has its pickup j: (cost, id before)."""
     n, r = d.stop.shape[0], x.at[j].slot
@@ -294,9 +294,21 @@ def best_behind(d, x, desk, i, j):
 
 
 @part
-def recreate(d, x, desk, removed, changed, blink, state):
-    """Put those removed where they cost least, if that is less than leaving them out; how many routes changed."""
+def recreate(d, x, desk, removed, changed, blink, most, state):
+    """Put those removed where they cost least, if that is less than leaving them out; how many routes changed.
+
+    It ends early, with False, when the plan is sure to cost more than `most` above what it was: no insertion saves legs.
+    """
+    more, hope = 0.0, 0.0  # what the plan costs more so far; what visiting stops that were out may save yet
+    for at in range(changed):
+        more += x.route[desk.changed[at].route].cost - desk.changed[at].cost
     for at in range(removed):
+        i = desk.removed[at].stop
+        if x.at[i].out >= 0:
+            hope += d.stop[i].unserved + (d.stop[d.stop[i].mate].unserved if d.stop[i].mate >= 0 else 0.0)
+    for at in range(removed):
+        if more - hope > most:
+            return changed, False
         i = desk.removed[at].stop
         j = d.stop[i].mate
         if j >= 0:
@@ -309,14 +321,14 @@ def recreate(d, x, desk, removed, changed, blink, state):
             else:
                 cost, p, q = best_pair(d, x, desk, i, j, blink, state)
                 left_out = d.stop[i].unserved + d.stop[j].unserved
-            if p < 0 or cost >= left_out:
-                continue
             reload = 0
         else:
             cost, p, reload = best_place(d, x, desk, i, blink, state)
-            if p < 0 or cost >= d.stop[i].unserved:
-                continue
-            q = -1
+            q, left_out = -1, d.stop[i].unserved
+        if p < 0 or cost >= left_out:
+            more += left_out if x.at[i].out < 0 else 0.0
+            continue
+        more += cost - (left_out if x.at[i].out >= 0 else 0.0)
         r = x.at[p].slot
         changed = note(d, x, desk, r, changed)
         if reload != 0:
@@ -327,4 +339,4 @@ def recreate(d, x, desk, removed, changed, blink, state):
         cost += x.route[r].cost
         refresh(d, x, r, i if reload == 0 and q < 0 else NONE)
         x.route[r].cost = price(d, x, desk, r) if d.apart else cost  # its duration counts, too
-    return changed
+    return changed, True

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routelearn.rounds.search.arrays import BRINGS, NONE, TAKES, Data, Ints
-from routelearn.search.compiling import inlined, kernel, part
+from routelearn.search.compiling import inlined, part
 from routelearn.search.graph import Floats
 
 SLACK = 1e-7  # what rounding may add to times and amounts
@@ -53,23 +53,22 @@ class Routes(NamedTuple):
 
 
 def new_routes(d: Data) -> Routes:
-    """No vehicle drives."""
+    """Routes that `clear` has yet to make."""
     n, slots, dims = len(d.stop), len(d.slot), d.capacity.shape[1]
     ids = n + 2 * slots + int(d.slot["reload_to"].max(initial=0))
     at = np.zeros(ids, VISIT)
     at["node"][:n] = np.arange(n)
     at["node"][n : n + slots] = d.vehicle["start"][d.slot["kind"]]
     at["node"][n + slots : n + 2 * slots] = d.vehicle["end"][d.slot["kind"]]
-    routes = Routes(
+    return Routes(
         at, np.zeros(slots, ROUTE), np.zeros((ids, dims, 3)), np.zeros((ids, dims, 3)), np.zeros(2, np.int64),
         np.zeros(n, np.int64),
     )  # fmt: skip
-    clear(d, routes)
-    return routes
 
 
-@kernel
+@part
 def clear(d, x):
+    """No vehicle drives."""
     n, slots = d.stop.shape[0], d.slot.shape[0]
     x.size[0] = 0
     x.size[1] = n

@@ -74,7 +74,7 @@ def reload_cost(d, x, r, p, i, reload, best):
     t = begins(d, i, t) + d.stop[i].service
     if reload < 0:
         t = max(t + d.time[m, i, at] + d.vehicle[k].reload_time, behind)
-    if t + d.time[m, second, b] > x.at[s].latest + SLACK:
+    if t == np.inf or t + d.time[m, second, b] > x.at[s].latest + SLACK:
         return np.inf
     for q in range(d.capacity.shape[1]):
         bring, leave, most = amounts_of(d, i, q)

@@ -50,7 +50,8 @@ def needed(d, x, r, i):
         most = max(x.ahead[p, q, 2] + x.behind[s, q, 0], x.ahead[p, q, 1] + x.behind[s, q, 2])
         if most > d.capacity[k, q] + SLACK:
             return True
-    return leaves(d, x, p, max(x.at[p].goods, x.at[s].goods_after)) + d.time[m, a, b] > x.at[s].latest + SLACK
+    t = leaves(d, x, p, max(x.at[p].goods, x.at[s].goods_after)) + d.time[m, a, b]
+    return t == np.inf or t > x.at[s].latest + SLACK
 
 
 @part

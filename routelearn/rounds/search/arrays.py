@@ -14,7 +14,7 @@ from routelearn.search.graph import Floats, nearest
 Flags = NDArray[np.bool_]
 Ints = NDArray[np.int64]  # of one kind with all numbers in kernels, so that none is compiled for two
 
-NEAR, BESIDE = 100, 24  # neighbours that a ruin may reach, and beside which a stop may be inserted
+NEAR, BESIDE = 100, 32  # neighbours that a ruin may reach, and beside which a stop may be inserted
 WAITING, LATE = 0.2, 1.0  # weights of the time between two stops in what makes them neighbours (Vidal et al. 2013)
 
 
@@ -59,7 +59,8 @@ class Data(NamedTuple):
     window: Floats  # [n, W, 2]
     amount: Floats  # [n, Q, 2]
     near: Ints  # [n, NEAR]: by the cost of legs
-    beside: Ints  # [n, BESIDE]: by cost and time
+    before: Ints  # [n, BESIDE]: those from which to go to a stop, by cost and time
+    after: Ints  # [n, BESIDE]: those to go to from there
     vehicle: Records  # [T] VEHICLE: kinds of them
     capacity: Floats  # [T, Q]
     allowed: Flags  # [T, n]
@@ -225,13 +226,14 @@ def data_of(x: Round) -> Data:
         or bool(stop["stays"].any())
         or (bool(x.shipments) and any(v.max_duration < np.inf for v in vehicles))
     )
-    few, there = max(0, n - 1), legs.cost[0, :n, :n]
+    few, there, onward = max(0, n - 1), legs.cost[0, :n, :n], _onward(legs, window, stop["service"])
     amounts = [padded([getattr(s, name) for s in stops], 0.0, dims) for name in ("delivery", "pickup")]
     return Data(
         cost=legs.cost, time=legs.time, length=legs.length, place=np.append(places, -1).astype(np.int64),
         stop=stop, window=window, amount=np.ascontiguousarray(np.stack(amounts, axis=-1)),
         near=nearest(there + there.T, min(NEAR, few)).astype(np.int64),
-        beside=nearest(_between(legs, window, stop["service"]), min(BESIDE, few)).astype(np.int64),
+        before=nearest(np.ascontiguousarray(onward.T), min(BESIDE, few)).astype(np.int64),
+        after=nearest(onward, min(BESIDE, few)).astype(np.int64),
         vehicle=vehicle, capacity=padded([v.capacity for v in vehicles], np.inf, dims),
         allowed=np.array([[x.serves(v, s) for s in stops] for v in vehicles], dtype=np.bool_),
         reloads=padded([[node[p] for p in v.reloads] for v in vehicles], -1).astype(np.int64),
@@ -252,8 +254,8 @@ def _span(x: Round) -> float:
     return max((end for end in ends if np.isfinite(end)), default=0.0)
 
 
-def _between(legs: NodeLegs, window: Floats, service: Floats) -> Floats:
-    """[n, n]: how far apart two stops are, in cost and time, in the better of the two orders."""
+def _onward(legs: NodeLegs, window: Floats, service: Floats) -> Floats:
+    """[n, n]: how far it is from one stop (row) to the next, in cost and time."""
     n = len(service)
     cost, time = legs.cost[0, :n, :n], legs.time[0, :n, :n]
     scale = cost.sum() / max(time.sum(), 1e-30)  # what a second of driving costs
@@ -263,5 +265,4 @@ def _between(legs: NodeLegs, window: Floats, service: Floats) -> Floats:
     leaves = service[:, None] + time
     waiting = np.maximum(first[None] - last[:, None] - leaves, 0.0)
     late = np.maximum(first[:, None] + leaves - last[None], 0.0)
-    one_way = cost + scale * (WAITING * waiting + LATE * late)
-    return np.minimum(one_way, one_way.T)
+    return np.asarray(cost + scale * (WAITING * waiting + LATE * late))

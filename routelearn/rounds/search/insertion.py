@@ -117,12 +117,12 @@ def list_places(d, x, desk, i):
     count = 0
     desk.listed[0] += 1
     if n > WHOLE:
-        for j in range(d.beside.shape[1]):
-            v = d.beside[i, j]
-            r = x.at[v].slot
-            if r >= 0 and takes(d, x, r, i):
-                count = listed(desk, x.at[v].pred, count)
-                count = listed(desk, v, count)
+        for j in range(d.before.shape[1]):
+            p, s = d.before[i, j], d.after[i, j]
+            if x.at[p].slot >= 0 and takes(d, x, x.at[p].slot, i):
+                count = listed(desk, p, count)
+            if x.at[s].slot >= 0 and takes(d, x, x.at[s].slot, i):
+                count = listed(desk, x.at[s].pred, count)
     if count == 0:
         for u in range(x.size[0]):
             r = x.route[u].used

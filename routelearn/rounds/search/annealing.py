@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from routelearn.rounds.search.arrays import BRINGS, NONE, TAKES
-from routelearn.rounds.search.desk import BEST, COST, WEIGHT, price, restore
+from routelearn.rounds.search.desk import BEST, BEST_ABOVE, COST, WEIGHT, price, restore
 from routelearn.rounds.search.fleet import choose_kinds, retype
 from routelearn.rounds.search.insertion import recreate
 from routelearn.rounds.search.routes import SLACK, clear, free_reload, link, refresh
@@ -20,7 +20,8 @@ from routelearn.search.graph import below, draw
 RETRIED = 10  # stops that nobody visits, tried again in each step
 RETYPED = 0.1  # how often a ruined route goes to a vehicle of another kind, where there are several
 CHOSEN = 0.1  # and how often the cheapest kind is looked for
-DEARER, LIGHTEST = 1.02, 0.1  # how fast the price of unequal routes changes; the least, in costs of a typical leg
+DEARER = 1.05  # how fast the price of unequal routes changes
+LIGHTEST, HEAVIEST = 0.1, 1000.0  # its least, in costs of a typical leg, and its most, in stops left out
 
 
 @spelled
@@ -102,9 +103,11 @@ def settle_out(x, i):
         x.size[1] -= 1
 
 
-@part
+@inlined
 def unequal(d, x):
     """How far routes are above the least of them, beyond what is allowed, in stops and mean legs together."""
+    if not d.apart:
+        return 0.0
     few, short, above = np.inf, np.inf, 0.0
     for u in range(x.size[0]):
         r = x.route[u].used
@@ -120,7 +123,7 @@ def unequal(d, x):
 def weigh(d, desk, above):
     """The price of unequal routes rises as long as there are any, and falls as long as there are none."""
     weight = desk.real[WEIGHT] * (DEARER if above > 0.0 else 1.0 / DEARER)
-    desk.real[WEIGHT] = min(max(weight, LIGHTEST * d.typical), d.much)
+    desk.real[WEIGHT] = min(max(weight, LIGHTEST * d.typical), HEAVIEST * d.much)
 
 
 @spelled
@@ -144,7 +147,7 @@ def keep_best(d, x, desk):
 
 @kernel
 def load(d, x, desk, plan):
-    """Take up a plan, written as `keep_best` does."""
+    """Take up a plan, written as `keep_best` does; how unequal its routes are."""
     n = d.stop.shape[0]
     clear(d, x)
     at = 0
@@ -165,12 +168,13 @@ def load(d, x, desk, plan):
         at += 1
         refresh(d, x, r, NONE)
         x.route[r].cost = price(d, x, desk, r)
-    total = d.much * unequal(d, x) if d.apart else 0.0
+    total = 0.0
     for u in range(x.size[0]):
         total += x.route[x.route[u].used].cost
     for j in range(x.size[1]):
         total += d.stop[x.out[j]].unserved
     desk.real[COST] = total
+    return unequal(d, x)
 
 
 @spelled
@@ -212,16 +216,16 @@ def difference(d, x, desk, removed, changed):
 
 
 @spelled
-def accept(d, x, desk, removed, delta):
-    """Keep the plan, which costs so much more."""
+def accept(d, x, desk, removed, delta, above):
+    """Keep the plan, which costs so much more; its routes are so unequal, which is worse than any cost."""
     desk.real[COST] += delta
     for j in range(removed):
         i = desk.removed[j].stop
         settle_out(x, i)
         if d.stop[i].mate >= 0:
             settle_out(x, d.stop[i].mate)
-    if desk.real[COST] < desk.real[BEST] - d.epsilon:
-        desk.real[BEST] = desk.real[COST]
+    if above < desk.real[BEST_ABOVE] or (above == desk.real[BEST_ABOVE] and desk.real[COST] < desk.real[BEST] - d.epsilon):
+        desk.real[BEST], desk.real[BEST_ABOVE] = desk.real[COST], above
         keep_best(d, x, desk)
 
 
@@ -229,7 +233,7 @@ def accept(d, x, desk, removed, delta):
 def anneal(d, x, desk, temperature, iterations, filling, state):
     """Ruin and recreate `iterations` times at one temperature; or, filling, insert all stops that nobody visits."""
     several = d.vehicle.shape[0] > 1 and not filling
-    above = unequal(d, x) if d.apart else 0.0
+    above = unequal(d, x)
     for _ in range(iterations):
         changed, possible, most = 0, True, np.inf
         if filling:
@@ -248,13 +252,12 @@ def anneal(d, x, desk, temperature, iterations, filling, state):
             changed, possible = recreate(d, x, desk, removed, changed, not filling, bound, state)
             if possible and choosing:
                 changed = choose_kinds(d, x, desk, changed)
-        delta, more = 0.0, 0.0
+        delta, now = np.inf, above
         if possible:
-            delta = difference(d, x, desk, removed, changed)
-            more = unequal(d, x) - above if d.apart else 0.0
-        if possible and delta + desk.real[WEIGHT] * more < most:
-            accept(d, x, desk, removed, delta + d.much * more)
-            above += more
+            delta, now = difference(d, x, desk, removed, changed), unequal(d, x)
+        if delta + desk.real[WEIGHT] * (now - above) < most:
+            accept(d, x, desk, removed, delta, now)
+            above = now
         else:
             restore(d, x, desk, changed)
         if d.apart:

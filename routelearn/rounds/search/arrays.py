@@ -224,7 +224,7 @@ def data_of(x: Round) -> Data:
         or any(s.setup > 0 or s.late_cost is not None for s in stops)
         or bool(np.isfinite([x.most_stops_apart, x.most_time_apart]).any())
         or bool(stop["stays"].any())
-        or (bool(x.shipments) and any(v.max_duration < np.inf for v in vehicles))
+        or (bool(x.shipments) and any(v.max_duration < np.inf or v.trips > 1 for v in vehicles))
     )
     few, there, onward = max(0, n - 1), legs.cost[0, :n, :n], _onward(legs, window, stop["service"])
     amounts = [padded([getattr(s, name) for s in stops], 0.0, dims) for name in ("delivery", "pickup")]

@@ -14,7 +14,7 @@ from routelearn.search.compiling import inlined, part, spelled
 from routelearn.search.graph import Floats
 
 TOP = 6  # places that are walked for one stop
-COST, BEST, WEIGHT = 0, 1, 2  # in Desk.real: of the plan, of the best, and of routes that are unequal
+COST, BEST, BEST_ABOVE, WEIGHT = 0, 1, 2, 3  # in Desk.real
 REMOVED_STOP = np.dtype([("stop", "i8"), ("key", "f8")], align=True)
 CHANGED_ROUTE = np.dtype(
     [("route", "i8"), ("saved_to", "i8"), ("is_changed", "?"), ("cost", "f8"), ("lasts", "f8")], align=True
@@ -34,7 +34,7 @@ class Desk(NamedTuple):
     seq: Ints  # [I]: one route, for a walk
     pending: Ints  # [B]: breaks, for a walk
     best: Ints  # [I + 2 R]: the best plan: each route as its slot, its stops and reloads (-2 - node), and -1
-    real: Floats  # [3]
+    real: Floats  # [4]: cost of the plan and of the best one, how unequal the best one is, and what that costs
 
 
 def new_desk(d: Data) -> Desk:
@@ -44,7 +44,7 @@ def new_desk(d: Data) -> Desk:
     return Desk(
         np.zeros(2 * len(d.stop) + 1, REMOVED_STOP), np.zeros(slots, CHANGED_ROUTE), np.zeros((ids + slots, 2), whole),
         np.zeros(2 * ids, whole), np.zeros(1 + ids, whole), np.zeros(TOP, PLACE), np.zeros(ids + 1, whole), np.zeros(d.rest.shape[1], whole),
-        np.full(ids + 2 * slots + 1, -1, whole), np.array([np.inf, np.inf, d.typical]),
+        np.full(ids + 2 * slots + 1, -1, whole), np.array([np.inf, np.inf, np.inf, d.typical]),
     )  # fmt: skip
 
 

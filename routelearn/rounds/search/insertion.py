@@ -9,6 +9,7 @@ from routelearn.rounds.search.desk import TOP, note, price, written
 from routelearn.rounds.search.routes import (
     SLACK,
     amounts_of,
+    any_of,
     begins,
     behind_kept,
     fits,
@@ -75,6 +76,8 @@ def reload_cost(d, x, r, p, i, reload, best):
     if reload < 0:
         t = max(t + d.time[m, i, at] + d.vehicle[k].reload_time, behind)
     if t == np.inf or t + d.time[m, second, b] > x.at[s].latest + SLACK:
+        return np.inf
+    if d.last and ((x.at[s].brings and any_of(d, i, TAKES)) if reload > 0 else (x.at[p].picked and any_of(d, i, BRINGS))):
         return np.inf
     for q in range(d.capacity.shape[1]):
         bring, leave, most = amounts_of(d, i, q)

@@ -27,6 +27,7 @@ from routelearn.search.graph import draw
 from routelearn.search.sisr_kernel import BLINK
 
 WHOLE = 64  # stops up to which every place is looked at
+FICKLE = 0.05  # how often a stop is visited or left out against its price, where that may make routes alike
 
 
 @inlined
@@ -328,7 +329,10 @@ def recreate(d, x, desk, removed, changed, blink, most, state):
         else:
             cost, p, reload = best_place(d, x, desk, i, blink, state)
             q, left_out = -1, d.stop[i].unserved
-        if p < 0 or cost >= left_out:
+        stays = cost >= left_out
+        if d.apart and blink and draw(state) < FICKLE:
+            stays = not stays
+        if p < 0 or stays:
             more += left_out if x.at[i].out < 0 else 0.0
             continue
         more += cost - (left_out if x.at[i].out >= 0 else 0.0)

@@ -14,14 +14,14 @@ from routelearn.rounds.search.fleet import choose_kinds, retype
 from routelearn.rounds.search.insertion import recreate
 from routelearn.rounds.search.routes import SLACK, clear, free_reload, link, refresh
 from routelearn.rounds.search.ruin import ruin
-from routelearn.search.compiling import inlined, kernel, part, spelled
+from routelearn.search.compiling import inlined, kernel, spelled
 from routelearn.search.graph import below, draw
 
 RETRIED = 10  # stops that nobody visits, tried again in each step
 RETYPED = 0.1  # how often a ruined route goes to a vehicle of another kind, where there are several
 CHOSEN = 0.1  # and how often the cheapest kind is looked for
 DEARER = 1.05  # how fast the price of unequal routes changes
-LIGHTEST, HEAVIEST = 0.1, 1000.0  # its least, in costs of a typical leg, and its most, in stops left out
+LIGHTEST, HEAVIEST = 0.1, 1000.0  # its least, in costs of a near leg, and its most, in stops left out
 
 
 @spelled
@@ -123,7 +123,7 @@ def unequal(d, x):
 def weigh(d, desk, above):
     """The price of unequal routes rises as long as there are any, and falls as long as there are none."""
     weight = desk.real[WEIGHT] * (DEARER if above > 0.0 else 1.0 / DEARER)
-    desk.real[WEIGHT] = min(max(weight, LIGHTEST * d.typical), HEAVIEST * d.much)
+    desk.real[WEIGHT] = min(max(weight, LIGHTEST * d.near_leg), HEAVIEST * d.much)
 
 
 @spelled
@@ -224,7 +224,8 @@ def accept(d, x, desk, removed, delta, above):
         settle_out(x, i)
         if d.stop[i].mate >= 0:
             settle_out(x, d.stop[i].mate)
-    if above < desk.real[BEST_ABOVE] or (above == desk.real[BEST_ABOVE] and desk.real[COST] < desk.real[BEST] - d.epsilon):
+    cheaper = desk.real[COST] < desk.real[BEST] - d.epsilon
+    if above < desk.real[BEST_ABOVE] or (above == desk.real[BEST_ABOVE] and cheaper):
         desk.real[BEST], desk.real[BEST_ABOVE] = desk.real[COST], above
         keep_best(d, x, desk)
 

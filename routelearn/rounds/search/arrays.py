@@ -15,6 +15,7 @@ Flags = NDArray[np.bool_]
 Ints = NDArray[np.int64]  # of one kind with all numbers in kernels, so that none is compiled for two
 
 NEAR, BESIDE = 100, 32  # neighbours that a ruin may reach, and beside which a stop may be inserted
+CLOSE = 5  # neighbours that tell the cost of a leg to a near one
 WAITING, LATE = 0.2, 1.0  # weights of the time between two stops in what makes them neighbours (Vidal et al. 2013)
 
 
@@ -79,7 +80,7 @@ class Data(NamedTuple):
     time_apart: float
     mean_leg: float  # seconds of a mean leg
     much: float  # the price of a rule broken on the way to a plan
-    typical: float  # the cost of a mean leg
+    near_leg: float  # the mean cost of a leg to one of the nearest stops
     epsilon: float  # gains below are rounding
 
 
@@ -227,11 +228,12 @@ def data_of(x: Round) -> Data:
         or (bool(x.shipments) and any(v.max_duration < np.inf or v.trips > 1 for v in vehicles))
     )
     few, there, onward = max(0, n - 1), legs.cost[0, :n, :n], _onward(legs, window, stop["service"])
+    near = nearest(there + there.T, min(NEAR, few)).astype(np.int64)
     amounts = [padded([getattr(s, name) for s in stops], 0.0, dims) for name in ("delivery", "pickup")]
     return Data(
         cost=legs.cost, time=legs.time, length=legs.length, place=np.append(places, -1).astype(np.int64),
         stop=stop, window=window, amount=np.ascontiguousarray(np.stack(amounts, axis=-1)),
-        near=nearest(there + there.T, min(NEAR, few)).astype(np.int64),
+        near=near,
         before=nearest(np.ascontiguousarray(onward.T), min(BESIDE, few)).astype(np.int64),
         after=nearest(onward, min(BESIDE, few)).astype(np.int64),
         vehicle=vehicle, capacity=padded([v.capacity for v in vehicles], np.inf, dims),
@@ -243,7 +245,8 @@ def data_of(x: Round) -> Data:
         walked=walked, last=x.backhauls == "last",
         reloading=bool(slot["reload_to"].any()), apart=bool(np.isfinite([x.most_stops_apart, x.most_time_apart]).any()),
         stops_apart=float(x.most_stops_apart), time_apart=float(x.most_time_apart),
-        mean_leg=max(float(legs.time.mean()), 1e-9), much=much, typical=typical,
+        mean_leg=max(float(legs.time.mean()), 1e-9), much=much,
+        near_leg=float(np.take_along_axis(there, near[:, :CLOSE], 1).mean()) if few else typical,
         epsilon=1e-9 * max(typical, 1e-30),
     )  # fmt: skip
 

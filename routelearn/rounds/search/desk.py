@@ -43,8 +43,9 @@ def new_desk(d: Data) -> Desk:
     whole = np.int64
     return Desk(
         np.zeros(2 * len(d.stop) + 1, REMOVED_STOP), np.zeros(slots, CHANGED_ROUTE), np.zeros((ids + slots, 2), whole),
-        np.zeros(2 * ids, whole), np.zeros(1 + ids, whole), np.zeros(TOP, PLACE), np.zeros(ids + 1, whole), np.zeros(d.rest.shape[1], whole),
-        np.full(ids + 2 * slots + 1, -1, whole), np.array([np.inf, np.inf, np.inf, d.typical]),
+        np.zeros(2 * ids, whole), np.zeros(1 + ids, whole), np.zeros(TOP, PLACE), np.zeros(ids + 1, whole),
+        np.zeros(d.rest.shape[1], whole),
+        np.full(ids + 2 * slots + 1, -1, whole), np.array([np.inf, np.inf, np.inf, d.near_leg]),
     )  # fmt: skip
 
 

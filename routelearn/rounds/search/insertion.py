@@ -78,7 +78,8 @@ def reload_cost(d, x, r, p, i, reload, best):
         t = max(t + d.time[m, i, at] + d.vehicle[k].reload_time, behind)
     if t == np.inf or t + d.time[m, second, b] > x.at[s].latest + SLACK:
         return np.inf
-    if d.last and ((x.at[s].brings and any_of(d, i, TAKES)) if reload > 0 else (x.at[p].picked and any_of(d, i, BRINGS))):
+    mixed = x.at[s].brings and any_of(d, i, TAKES) if reload > 0 else x.at[p].picked and any_of(d, i, BRINGS)
+    if d.last and mixed:
         return np.inf
     for q in range(d.capacity.shape[1]):
         bring, leave, most = amounts_of(d, i, q)
@@ -301,7 +302,7 @@ def best_behind(d, x, desk, i, j):
 def recreate(d, x, desk, removed, changed, blink, most, state):
     """Put those removed where they cost least, if that is less than leaving them out; how many routes changed.
 
-    It ends early, with False, when the plan is sure to cost more than `most` above what it was: no insertion saves legs.
+    It ends early, with False, when the plan is sure to cost more than `most` above what it was: insertions save no legs.
     """
     more, hope = 0.0, 0.0  # what the plan costs more so far; what visiting stops that were out may save yet
     for at in range(changed):

@@ -25,7 +25,7 @@ VISIT = np.dtype(
     [
         ("succ", "i8"), ("pred", "i8"), ("slot", "i8"),  # -1: not in a route
         ("node", "i8"), ("ready", "f8"), ("latest", "f8"),  # node: where it is
-        ("out", "i8"), ("trip", "i8"),  # where among those out, -1: visited; the start or reload that its trip begins with
+        ("out", "i8"), ("trip", "i8"),  # where among those out, -1: visited; the start or reload before its trip
         ("picked", "?"), ("brings", "?"),  # a pickup comes at or before it, a delivery at or after it, on this trip
         ("before", "f8"), ("before_from", "f8"), ("before_by", "f8"),  # the trip's duration up to here, and its start
         ("after", "f8"), ("after_from", "f8"),  # the duration from here on, and the earliest start

@@ -44,7 +44,8 @@ def needed(d, x, r, i):
     k, p, s = d.slot[r].kind, x.at[i].pred, x.at[i].succ
     m, c = d.vehicle[k].profile, d.vehicle[k].price
     a, at, b = x.at[p].node, x.at[i].node, x.at[s].node
-    if d.slot[r].kept > 0 or (x.at[p].picked and x.at[s].brings) or d.cost[c, a, b] > d.cost[c, a, at] + d.cost[c, at, b]:
+    dearer = d.cost[c, a, b] > d.cost[c, a, at] + d.cost[c, at, b]
+    if dearer or d.slot[r].kept > 0 or (x.at[p].picked and x.at[s].brings):
         return True
     for q in range(d.capacity.shape[1]):
         most = max(x.ahead[p, q, 2] + x.behind[s, q, 0], x.ahead[p, q, 1] + x.behind[s, q, 2])

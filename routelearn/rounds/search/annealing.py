@@ -14,7 +14,7 @@ from routelearn.rounds.search.fleet import choose_kinds, retype
 from routelearn.rounds.search.insertion import recreate
 from routelearn.rounds.search.routes import SLACK, clear, free_reload, link, refresh
 from routelearn.rounds.search.ruin import ruin
-from routelearn.search.compiling import inlined, kernel, spelled
+from routelearn.search.compiling import inlined, kernel, merged
 from routelearn.search.graph import below, draw
 
 RETRIED = 10  # stops that nobody visits, tried again in each step
@@ -24,7 +24,7 @@ DEARER = 1.05  # how fast the price of unequal routes changes
 LIGHTEST, HEAVIEST = 0.1, 1000.0  # its least, in costs of a near leg, and its most, in stops left out
 
 
-@spelled
+@inlined
 def order(d, desk, removed, state):
     """Sort those out: at random, most to carry, farthest or nearest first, narrowest or earliest or latest window."""
     dice = draw(state) * 18.0
@@ -56,7 +56,7 @@ def order(d, desk, removed, state):
         desk.removed[at + 1].stop = c
 
 
-@spelled
+@inlined
 def retry(d, x, desk, removed, seed, state):
     """Add some of the stops that nobody visits to those removed, half of them near the seed; how many then."""
     count = min(RETRIED, x.size[1])
@@ -80,14 +80,14 @@ def retry(d, x, desk, removed, seed, state):
     return removed
 
 
-@inlined
+@merged
 def cost_out(d, x, i):
     """How much more than before is left out with stop i."""
     now, before = x.at[i].slot < 0, x.at[i].out >= 0
     return d.stop[i].unserved * (np.float64(now) - np.float64(before))
 
 
-@inlined
+@merged
 def settle_out(x, i):
     """Whether stop i is out, as it now is."""
     now, at = x.at[i].slot < 0, x.at[i].out
@@ -103,7 +103,7 @@ def settle_out(x, i):
         x.size[1] -= 1
 
 
-@inlined
+@merged
 def unequal(d, x):
     """How far routes are above the least of them, beyond what is allowed, in stops and mean legs together."""
     if not d.apart:
@@ -119,14 +119,14 @@ def unequal(d, x):
     return above
 
 
-@spelled
+@inlined
 def weigh(d, desk, above):
     """The price of unequal routes rises as long as there are any, and falls as long as there are none."""
     weight = desk.real[WEIGHT] * (DEARER if above > 0.0 else 1.0 / DEARER)
     desk.real[WEIGHT] = min(max(weight, LIGHTEST * d.near_leg), HEAVIEST * d.much)
 
 
-@spelled
+@inlined
 def keep_best(d, x, desk):
     """Write down the plan as it is."""
     n, slots = d.stop.shape[0], d.slot.shape[0]
@@ -177,7 +177,7 @@ def load(d, x, desk, plan):
     return unequal(d, x)
 
 
-@spelled
+@inlined
 def take_all(d, x, desk):
     """Take all stops that nobody visits, shipments by their first half; how many."""
     removed = 0
@@ -189,7 +189,7 @@ def take_all(d, x, desk):
     return removed
 
 
-@spelled
+@inlined
 def priced(d, x, desk, changed):
     """Price the routes that lost stops; False: one less makes another too late (no triangle inequality)."""
     possible = True
@@ -201,7 +201,7 @@ def priced(d, x, desk, changed):
     return possible
 
 
-@spelled
+@inlined
 def difference(d, x, desk, removed, changed):
     """How much more than before the plan costs."""
     delta = 0.0
@@ -215,7 +215,7 @@ def difference(d, x, desk, removed, changed):
     return delta
 
 
-@spelled
+@inlined
 def accept(d, x, desk, removed, delta, above):
     """Keep the plan, which costs so much more; its routes are so unequal, which is worse than any cost."""
     desk.real[COST] += delta

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from routelearn.rounds.search.arrays import NONE, ZERO, Data, Ints
 from routelearn.rounds.search.routes import link, refresh, reloads_at, unlink
 from routelearn.rounds.search.walking import walk
-from routelearn.search.compiling import inlined, part, spelled
+from routelearn.search.compiling import inlined, merged, part
 from routelearn.search.graph import Floats
 
 TOP = 6  # places that are walked for one stop
@@ -49,7 +49,7 @@ def new_desk(d: Data) -> Desk:
     )  # fmt: skip
 
 
-@inlined
+@merged
 def note(d, x, desk, r, changed):
     """Remember route r as it is before its first change; how many routes are changed."""
     if desk.changed[r].is_changed:
@@ -68,7 +68,7 @@ def note(d, x, desk, r, changed):
     return changed + 1
 
 
-@inlined
+@merged
 def empty(d, x, r):
     """Nobody is visited by route r."""
     n, slots = d.stop.shape[0], d.slot.shape[0]
@@ -79,7 +79,7 @@ def empty(d, x, r):
         i = s
 
 
-@spelled
+@inlined
 def restore(d, x, desk, changed):
     """All changed routes as they were."""
     n = d.stop.shape[0]

@@ -8,7 +8,7 @@ from routelearn.rounds.search.arrays import NONE, ZERO
 from routelearn.rounds.search.desk import note, price, written
 from routelearn.rounds.search.routes import free_reload, link, refresh, unlink
 from routelearn.rounds.search.walking import walk
-from routelearn.search.compiling import inlined, part, spelled
+from routelearn.search.compiling import inlined, merged, part
 from routelearn.search.graph import below
 
 
@@ -20,7 +20,7 @@ def drive_by(d, x, desk, r, k):
     return cost
 
 
-@inlined
+@merged
 def unused(d, x, k):
     """A vehicle of kind k that does not drive; -1: none."""
     for r in range(d.vehicle[k].slot_from, d.vehicle[k].slot_to):
@@ -50,7 +50,7 @@ def hand_over(d, x, desk, r, other, changed):
     return changed
 
 
-@spelled
+@inlined
 def retype(d, x, desk, changed, state):
     """Give one of the changed routes to another kind of vehicle, if that may drive it; how many routes changed."""
     if changed == 0:
@@ -65,7 +65,7 @@ def retype(d, x, desk, changed, state):
     return hand_over(d, x, desk, r, other, changed)
 
 
-@spelled
+@inlined
 def choose_kinds(d, x, desk, changed):
     """Every changed route goes to the kind of vehicle that drives it for least; how many routes changed."""
     for j in range(changed):

@@ -22,7 +22,7 @@ from routelearn.rounds.search.routes import (
     reloads_at,
 )
 from routelearn.rounds.search.walking import walk
-from routelearn.search.compiling import inlined, part, spelled
+from routelearn.search.compiling import inlined, merged, part
 from routelearn.search.graph import draw
 from routelearn.search.sisr_kernel import BLINK
 
@@ -30,7 +30,7 @@ WHOLE = 64  # stops up to which every place is looked at
 FICKLE = 0.05  # how often a stop is visited or left out against its price, where that may make routes alike
 
 
-@inlined
+@merged
 def place_cost(d, x, r, p, i, best):
     """What it costs to put i behind p in route r, by labels; infinity if it does not fit, or not for less than `best`.
 
@@ -52,7 +52,7 @@ def place_cost(d, x, r, p, i, best):
     return delta
 
 
-@inlined
+@merged
 def reload_cost(d, x, r, p, i, reload, best):
     """As `place_cost`, with a reload before i or behind it."""
     n, s, k = d.stop.shape[0], x.at[p].succ, d.slot[r].kind
@@ -92,7 +92,7 @@ def reload_cost(d, x, r, p, i, reload, best):
     return delta
 
 
-@inlined
+@merged
 def takes(d, x, r, i):
     """Whether route r has room for stop i at all."""
     k = d.slot[r].kind
@@ -101,7 +101,7 @@ def takes(d, x, r, i):
     return not d.simple or x.route[r].load + d.amount[i, 0, BRINGS] <= d.capacity[k, 0] + SLACK
 
 
-@inlined
+@merged
 def listed(desk, p, count):
     """Write id p to the desk once; how many are there."""
     if desk.listed[1 + p] == desk.listed[0]:
@@ -111,7 +111,7 @@ def listed(desk, p, count):
     return count + 1
 
 
-@spelled
+@inlined
 def list_places(d, x, desk, i):
     """Write the ids behind which stop i may go to the desk; how many.
 
@@ -157,7 +157,7 @@ def list_places(d, x, desk, i):
     return count
 
 
-@inlined
+@merged
 def consider(desk, kept, cost, p, reload):
     """Keep the place among the TOP cheapest; how many are kept."""
     at = kept if kept < TOP else TOP - 1
@@ -172,7 +172,7 @@ def consider(desk, kept, cost, p, reload):
     return min(kept + 1, TOP)
 
 
-@spelled
+@inlined
 def best_place(d, x, desk, i, blink, state):
     """Where stop i costs least: (cost, id before, reload); -1: nowhere.
 
@@ -206,13 +206,13 @@ def best_place(d, x, desk, i, blink, state):
     return best, before, reload
 
 
-@inlined
+@merged
 def aboard(x, p, q):
     """The load with which a vehicle leaves p."""
     return x.ahead[p, q, 1] + x.behind[x.at[p].succ, q, 0]
 
 
-@spelled
+@inlined
 def best_pair(d, x, desk, i, j, blink, state):
     """Where pickup i and delivery j cost least: (cost, id before i, id before j, or i itself)."""
     n, slots, dims = d.stop.shape[0], d.slot.shape[0], d.capacity.shape[1]
@@ -282,7 +282,7 @@ def best_pair(d, x, desk, i, j, blink, state):
     return best, before_i, before_j
 
 
-@spelled
+@inlined
 def best_behind(d, x, desk, i, j):
     """Where delivery i costs least in the route that has its pickup j: (cost, id before)."""
     n, r = d.stop.shape[0], x.at[j].slot
@@ -302,7 +302,7 @@ def best_behind(d, x, desk, i, j):
 def recreate(d, x, desk, removed, changed, blink, most, state):
     """Put those removed where they cost least, if that is less than leaving them out; how many routes changed.
 
-    It ends early, with False, when the plan is sure to cost more than `most` above what it was: insertions save no legs.
+    It ends early, with False, when the plan is sure to cost more than before by over `most`: insertions save no legs.
     """
     more, hope = 0.0, 0.0  # what the plan costs more so far; what visiting stops that were out may save yet
     for at in range(changed):

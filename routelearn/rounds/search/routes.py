@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routelearn.rounds.search.arrays import BRINGS, NONE, TAKES, Data, Ints
-from routelearn.search.compiling import inlined, part
+from routelearn.search.compiling import merged, part
 from routelearn.search.graph import Floats
 
 SLACK = 1e-7  # what rounding may add to times and amounts
@@ -91,7 +91,7 @@ def clear(d, x):
         refresh(d, x, r, NONE)
 
 
-@inlined
+@merged
 def link(d, x, i, p):
     """Put i behind p."""
     r, s = x.at[p].slot, x.at[p].succ
@@ -109,7 +109,7 @@ def link(d, x, i, p):
         x.route[r].load += d.amount[i, 0, BRINGS]
 
 
-@inlined
+@merged
 def unlink(d, x, i):
     """Take i out of its route."""
     r, p, s = x.at[i].slot, x.at[i].pred, x.at[i].succ
@@ -126,7 +126,7 @@ def unlink(d, x, i):
             x.size[0] -= 1
 
 
-@inlined
+@merged
 def begins(d, i, arrival):
     """When service at stop i begins for a vehicle that is there at `arrival`; infinity: too late."""
     for w in range(d.stop[i].windows):
@@ -135,7 +135,7 @@ def begins(d, i, arrival):
     return np.inf if d.stop[i].late_cost < 0 else arrival
 
 
-@inlined
+@merged
 def begins_by(d, i, time):
     """The latest moment up to `time` at which service at stop i may begin; minus infinity: there is none."""
     if d.stop[i].late_cost >= 0:
@@ -146,13 +146,13 @@ def begins_by(d, i, time):
     return -np.inf
 
 
-@inlined
+@merged
 def closes(d, i):
     """When service at stop i must begin at last."""
     return d.window[i, d.stop[i].windows - 1, 1] if d.stop[i].late_cost < 0 else np.inf
 
 
-@inlined
+@merged
 def begin_trip(d, x, i, free):
     """Labels of the start or reload i, which a vehicle may leave at `free` as soon as the goods are there."""
     x.at[i].trip, x.at[i].picked = i, False
@@ -163,7 +163,7 @@ def begin_trip(d, x, i, free):
         x.ahead[i, q, 0], x.ahead[i, q, 1], x.ahead[i, q, 2] = 0.0, 0.0, 0.0
 
 
-@inlined
+@merged
 def end_trip(d, x, i):
     """The other labels of the end or reload i: nothing of a trip comes behind it."""
     x.at[i].brings, x.at[i].goods_after = False, -np.inf
@@ -233,7 +233,7 @@ def refresh(d, x, r, new):
         x.route[r].cost = np.inf
 
 
-@inlined
+@merged
 def any_of(d, i, way):
     positive = False
     for q in range(d.amount.shape[1]):
@@ -241,7 +241,7 @@ def any_of(d, i, way):
     return positive
 
 
-@inlined
+@merged
 def amounts_of(d, i, q):
     """Stop i alone: what comes from the depot, what it changes, what is aboard at most (the depot's part included)."""
     if d.stop[i].mate < 0:
@@ -251,7 +251,7 @@ def amounts_of(d, i, q):
     return 0.0, d.amount[i, q, TAKES], d.amount[i, q, TAKES]
 
 
-@inlined
+@merged
 def join_ahead(d, x, p, i, q):
     """Two stretches: from the depot both; aboard at the end both; most: the first with the second's goods, or so on."""
     bring, leave, most = amounts_of(d, i, q)
@@ -260,7 +260,7 @@ def join_ahead(d, x, p, i, q):
     x.ahead[i, q, 1] = x.ahead[p, q, 1] + leave
 
 
-@inlined
+@merged
 def join_behind(d, x, i, s, q):
     bring, leave, most = amounts_of(d, i, q)
     x.behind[i, q, 2] = max(most + x.behind[s, q, 0], leave + x.behind[s, q, 2])
@@ -268,7 +268,7 @@ def join_behind(d, x, i, s, q):
     x.behind[i, q, 1] = leave + x.behind[s, q, 1]
 
 
-@inlined
+@merged
 def join_before(d, x, p, i, drive):
     """The duration up to the end of service at i, with the start as late as need be."""
     so_far = x.at[p].before + drive
@@ -280,7 +280,7 @@ def join_before(d, x, p, i, drive):
     x.at[i].goods = max(x.at[p].goods, d.stop[i].release)
 
 
-@inlined
+@merged
 def join_after(d, x, i, s, drive):
     """The duration from the start of service at i on."""
     on = d.stop[i].service + drive
@@ -289,7 +289,7 @@ def join_after(d, x, i, s, drive):
     x.at[i].after_from = max(x.at[s].after_from - on, d.window[i, 0, 0]) - wait
 
 
-@inlined
+@merged
 def leaves(d, x, p, goods):
     """When a vehicle may leave p if its trip up to there waits for `goods`; infinity: too late for a stop on it."""
     if not d.released:
@@ -298,13 +298,13 @@ def leaves(d, x, p, goods):
     return max(left, x.at[p].before_from) + x.at[p].before if left <= x.at[p].before_by + SLACK else np.inf
 
 
-@inlined
+@merged
 def goods_from(d, x, s):
     """When the goods for stop s and those behind it on its trip are there."""
     return x.at[s].goods_after if s < d.stop.shape[0] else -np.inf
 
 
-@inlined
+@merged
 def fits(d, x, k, p, i, s):
     """Whether stop i may go between p and s in a vehicle of kind k, by the rules that labels know."""
     m = d.vehicle[k].profile
@@ -348,13 +348,13 @@ def behind_kept(d, x, r, p):
     return seen >= d.slot[r].kept
 
 
-@inlined
+@merged
 def reloads_at(d, k, reload):
     """The node of a reload: of the kind's first place before (1) or behind (-1) a stop, its second (2, -2), ..."""
     return d.reloads[k, abs(reload) - 1]
 
 
-@inlined
+@merged
 def free_reload(d, x, r):
     """A reload that route r may still make; -1: none."""
     n, slots = d.stop.shape[0], d.slot.shape[0]
@@ -364,13 +364,13 @@ def free_reload(d, x, r):
     return -1
 
 
-@inlined
+@merged
 def may_reload(d, x, r):
     """Whether the vehicle of route r drives, and may make one trip more."""
     return x.route[r].visits > 0 and d.vehicle[d.slot[r].kind].trips > 1 and free_reload(d, x, r) >= 0
 
 
-@inlined
+@merged
 def put_reload(d, x, r, p, reload):
     """A reload goes behind p, for a stop that goes before or behind it; behind which id that stop goes."""
     j = free_reload(d, x, r)

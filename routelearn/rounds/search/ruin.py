@@ -7,12 +7,12 @@ import numpy as np
 from routelearn.rounds.search.arrays import NONE
 from routelearn.rounds.search.desk import note
 from routelearn.rounds.search.routes import SLACK, leaves, refresh, unlink
-from routelearn.search.compiling import inlined, part
+from routelearn.search.compiling import merged, part
 from routelearn.search.graph import below, draw
 from routelearn.search.sisr_kernel import LONGEST, REMOVED, string
 
 
-@inlined
+@merged
 def take_out(d, x, desk, i, removed, changed):
     """Stop i leaves its route, with its other half."""
     changed = note(d, x, desk, x.at[i].slot, changed)
@@ -38,7 +38,7 @@ def tidy(d, x, r):
         i = s
 
 
-@inlined
+@merged
 def needed(d, x, r, i):
     """Whether the trips before and behind reload i cannot be one, by the rules that labels know."""
     k, p, s = d.slot[r].kind, x.at[i].pred, x.at[i].succ

@@ -38,7 +38,7 @@ def part(function: Callable[..., Any]) -> Any:
 
 
 def merged(function: Callable[..., Any]) -> Any:
-    """A part with several callers that LLVM puts into each: handing over many arrays costs more than a short function."""
+    """A part that LLVM puts into each of its callers: handing over many arrays costs more than a short function."""
     return njit(forceinline=True, **PART)(function)
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import replace
+from itertools import count
 
 import numpy as np
 import pytest
 from brute_force_rounds import optimum
-from random_rounds import drawn, random_round
+from random_rounds import attributes_in, drawn, random_round
+from round_cases import line, van
 
 from routelearn.rounds.model import ANY, Legs, Round, Stop, Vehicle
 from routelearn.rounds.referee import judge
@@ -88,6 +90,23 @@ def test_small_rounds_are_solved_as_well_as_by_enumeration():
     assert worse <= 6
 
 
+def test_several_trips_with_goods_that_come_late_are_as_good_as_by_enumeration():
+    rounds = (random_round(seed, most_stops=5) for seed in range(3000))
+    several = [x for x in rounds if {"trips", "release"} <= attributes_in(x) and len(x.stops) > 2][:15]
+    for x in several:
+        best, plan = optimum(x), plan_of(x, search_round(x, iterations=MANY))
+        assert best is not None
+        assert plan.violations == ()
+        assert rank(x, plan) <= tuple(np.add(rank(x, best), 1e-6)), x.source
+
+
+def test_routes_are_made_alike_before_all_stops_are_served():
+    x = line(3, van(number=2, max_stops=2), most_stops_apart=0.0, allow_unassigned=True)
+    plan = plan_of(x, search_round(x, iterations=500))
+    assert plan.violations == ()
+    assert len(plan.unassigned) == 1
+
+
 def test_windows_are_kept_and_improved():
     x = plain(60)
     first = Engine(x, 1)
@@ -132,6 +151,9 @@ def test_the_time_is_kept_and_a_stop_ends_it():
     x, began = plain(300, 5), time.perf_counter()
     search_round(x, seconds=0.5)
     assert time.perf_counter() - began < 1.5
+    ticks = count(0.0, 0.01)
+    search_round(x, seconds=1.0, threads=1, clock=lambda: next(ticks))  # another clock counts as well
+    assert 1.0 < next(ticks) < 1.1
     stop, heard = threading.Event(), []
 
     def hear(after: float, cost: float) -> None:

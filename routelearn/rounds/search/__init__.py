@@ -14,7 +14,7 @@ from routelearn.rounds.model import ANY, Legs, Round, Stop, Vehicle
 from routelearn.rounds.plan import Drive
 from routelearn.rounds.search import annealing
 from routelearn.rounds.search.arrays import Data, Ints, data_of
-from routelearn.rounds.search.desk import BEST, COST, new_desk
+from routelearn.rounds.search.desk import BEST, BEST_ABOVE, COST, new_desk
 from routelearn.rounds.search.routes import new_routes
 from routelearn.rounds.search.walking import carries
 from routelearn.runtime.processors import usable_processors
@@ -22,11 +22,13 @@ from routelearn.search.graph import random_state
 
 __all__ = ["Engine", "load_kernels", "search_round"]
 
-HOT, COLD = 1.5, 0.02  # temperature, in mean costs of a stop
+HOT, COLD = 1.5, 0.05  # temperature: at first in mean costs of a stop, at last in those of a leg to a near one
+LEAST = 0.05  # of the mean cost of a stop: no less is taken for a leg, where many stops are at one place
 SLICE = 0.004  # seconds between two looks at the clock
 SLICES = 64  # of a run that is limited by iterations
 MOST_THREADS = 4  # more searches of one round find little more
 JOIN = 0.6  # share of the time after which all threads go on from the best plan of all
+UNEQUAL = 1e9  # what routes that are not alike cost, in stops left out, when plans are compared
 SEEDS = 7919  # between the seeds of two threads
 
 Watch = Callable[[float, float], None]  # (seconds, cost) of a new best plan
@@ -42,16 +44,16 @@ class Engine:
 
     def take_up(self, plan: Ints) -> None:
         """Go on from another engine's best plan of the same round."""
-        annealing.load(self.data, self.routes, self.desk, plan)
-        if self.desk.real[COST] < self.desk.real[BEST]:
-            self.desk.real[BEST] = self.desk.real[COST]
+        above, real = annealing.load(self.data, self.routes, self.desk, plan), self.desk.real
+        if (above, real[COST]) < (real[BEST_ABOVE], real[BEST]):
+            real[BEST_ABOVE], real[BEST] = above, real[COST]
             self.desk.best[:] = plan
 
     def construct(self, start: Sequence[Drive] = ()) -> None:
         """Take up drives, and insert all other stops where they cost least."""
         d, x, desk = self.data, self.routes, self.desk
         annealing.load(d, x, desk, self._written(start))
-        desk.real[BEST] = np.inf
+        desk.real[BEST] = desk.real[BEST_ABOVE] = np.inf
         annealing.anneal(d, x, desk, 0.0, 1, True, self.random)
 
     def _written(self, drives: Sequence[Drive]) -> Ints:
@@ -85,12 +87,14 @@ class Engine:
         used = x.route["used"][: x.size[0]]
         driven = x.route["cost"][used] - d.vehicle["fixed"][d.slot["kind"][used]]
         mean = driven.sum() / max(1, len(d.stop) - x.size[1])
-        temperature = HOT * (COLD / HOT) ** cooled * mean
+        hot, cold = HOT * mean, COLD * max(d.near_leg, LEAST * mean)
+        temperature = hot ** (1.0 - cooled) * cold**cooled
         annealing.anneal(self.data, self.routes, self.desk, temperature, work, False, self.random)
 
     @property
     def cost(self) -> float:
-        return float(self.desk.real[BEST])
+        """Of the best plan; more than that of any whose routes are alike, if its are not."""
+        return float(self.desk.real[BEST] + UNEQUAL * self.data.much * self.desk.real[BEST_ABOVE])
 
     def drives(self) -> tuple[Drive, ...]:
         """The best plan."""
@@ -117,13 +121,14 @@ def search_round(
     watch: Watch | None = None,
     threads: int | None = None,
     stop: threading.Event | None = None,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> tuple[Drive, ...]:
     """The best plan found in `seconds`, or in `iterations` of the search on every thread, which then repeats exactly.
 
     `stop`, or an interrupt, ends the search early with what it has; an interrupt sets it. Without `threads` there are
-    as many as processors, up to MOST_THREADS; one where iterations count.
+    as many as processors, up to MOST_THREADS; one where iterations count. `clock` tells the seconds.
     """
-    began, stop = time.perf_counter(), stop or threading.Event()
+    began, stop = clock(), stop or threading.Event()
     if threads is None:
         threads = 1 if iterations is not None else min(MOST_THREADS, usable_processors())
     data = data_of(x)
@@ -138,12 +143,12 @@ def search_round(
             if engine.cost < best:
                 best, best_plan[:] = engine.cost, engine.desk.best
                 if watch is not None:
-                    watch(time.perf_counter() - began, best)
+                    watch(clock() - began, best)
 
     def search(engine: Engine) -> None:
         engine.construct(start or ())
         tell(engine)
-        done, rate, now, joined = 0, 0.0, time.perf_counter(), threads == 1
+        done, rate, now, joined = 0, 0.0, clock(), threads == 1
         while not stop.is_set() and (done < iterations if iterations is not None else now < began + seconds):
             if iterations is not None:
                 cooled, work = done / iterations, min(max(1, iterations // SLICES), iterations - done)
@@ -158,7 +163,7 @@ def search_round(
             before = engine.cost
             engine.explore(cooled, work)
             done += work
-            then, now = now, time.perf_counter()
+            then, now = now, clock()
             rate = work / max(now - then, 1e-9)
             if engine.cost < before:
                 tell(engine)

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from routelearn.rounds.search.arrays import BRINGS, TAKES
-from routelearn.rounds.search.desk import BEST, COST, price, restore
+from routelearn.rounds.search.arrays import BRINGS, NONE, TAKES
+from routelearn.rounds.search.desk import BEST, BEST_ABOVE, COST, WEIGHT, price, restore
 from routelearn.rounds.search.fleet import choose_kinds, retype
 from routelearn.rounds.search.insertion import recreate
 from routelearn.rounds.search.routes import SLACK, clear, free_reload, link, refresh
 from routelearn.rounds.search.ruin import ruin
-from routelearn.search.compiling import inlined, kernel
+from routelearn.search.compiling import inlined, kernel, merged
 from routelearn.search.graph import below, draw
 
 RETRIED = 10  # stops that nobody visits, tried again in each step
 RETYPED = 0.1  # how often a ruined route goes to a vehicle of another kind, where there are several
 CHOSEN = 0.1  # and how often the cheapest kind is looked for
+DEARER = 1.05  # how fast the price of unequal routes changes
+LIGHTEST, HEAVIEST = 0.1, 1000.0  # its least, in costs of a near leg, and its most, in stops left out
 
 
 @inlined
@@ -78,14 +80,14 @@ def retry(d, x, desk, removed, seed, state):
     return removed
 
 
-@inlined
+@merged
 def cost_out(d, x, i):
     """How much more than before is left out with stop i."""
     now, before = x.at[i].slot < 0, x.at[i].out >= 0
     return d.stop[i].unserved * (np.float64(now) - np.float64(before))
 
 
-@inlined
+@merged
 def settle_out(x, i):
     """Whether stop i is out, as it now is."""
     now, at = x.at[i].slot < 0, x.at[i].out
@@ -101,25 +103,27 @@ def settle_out(x, i):
         x.size[1] -= 1
 
 
-@inlined
-def apart(d, x):
-    """How far routes differ beyond what is allowed, in stops and mean legs."""
-    if x.size[0] == 0:
-        return 0.0
-    few, many, short, long = np.inf, -np.inf, np.inf, -np.inf
-    for u in range(x.size[0]):
-        r = x.route[u].used
-        few, many = min(few, x.route[r].visits), max(many, x.route[r].visits)
-        short, long = min(short, x.route[r].lasts), max(long, x.route[r].lasts)
-    return max(many - few - d.stops_apart, 0.0) + max(long - short - d.time_apart - SLACK, 0.0) / d.mean_leg
-
-
-@inlined
+@merged
 def unequal(d, x):
-    """The price of that in the search."""
+    """How far routes are above the least of them, beyond what is allowed, in stops and mean legs together."""
     if not d.apart:
         return 0.0
-    return d.much * apart(d, x)
+    few, short, above = np.inf, np.inf, 0.0
+    for u in range(x.size[0]):
+        r = x.route[u].used
+        few, short = min(few, x.route[r].visits), min(short, x.route[r].lasts)
+    for u in range(x.size[0]):
+        r = x.route[u].used
+        above += max(x.route[r].visits - few - d.stops_apart, 0.0)
+        above += max(x.route[r].lasts - short - d.time_apart - SLACK, 0.0) / d.mean_leg
+    return above
+
+
+@inlined
+def weigh(d, desk, above):
+    """The price of unequal routes rises as long as there are any, and falls as long as there are none."""
+    weight = desk.real[WEIGHT] * (DEARER if above > 0.0 else 1.0 / DEARER)
+    desk.real[WEIGHT] = min(max(weight, LIGHTEST * d.near_leg), HEAVIEST * d.much)
 
 
 @inlined
@@ -143,7 +147,7 @@ def keep_best(d, x, desk):
 
 @kernel
 def load(d, x, desk, plan):
-    """Take up a plan, written as `keep_best` does."""
+    """Take up a plan, written as `keep_best` does; how unequal its routes are."""
     n = d.stop.shape[0]
     clear(d, x)
     at = 0
@@ -162,69 +166,102 @@ def load(d, x, desk, plan):
             p = i
             at += 1
         at += 1
-        refresh(d, x, r)
+        refresh(d, x, r, NONE)
         x.route[r].cost = price(d, x, desk, r)
-    total = unequal(d, x)
+    total = 0.0
     for u in range(x.size[0]):
         total += x.route[x.route[u].used].cost
     for j in range(x.size[1]):
         total += d.stop[x.out[j]].unserved
     desk.real[COST] = total
+    return unequal(d, x)
 
 
 @inlined
-def step(d, x, desk, temperature, filling, state):
-    """Ruin and recreate once; or, filling, insert all stops that nobody visits."""
-    uneven = unequal(d, x)
-    removed, changed, possible = 0, 0, True
-    if filling:
-        for j in range(x.size[1]):
-            i = x.out[j]
-            if d.stop[i].mate < 0 or not d.stop[i].second or d.stop[d.stop[i].mate].stays:
-                desk.removed[removed].stop = i
-                removed += 1
-    else:
-        removed, changed, seed = ruin(d, x, desk, state)
-        for j in range(changed):
-            r = desk.changed[j].route
-            x.route[r].cost = price(d, x, desk, r)
-            possible &= x.route[r].cost < np.inf  # where legs break the triangle inequality, one less may be too late
-        removed = retry(d, x, desk, removed, seed, state)
-    delta = 0.0
-    if possible:
-        order(d, desk, removed, state)
-        several = d.vehicle.shape[0] > 1 and not filling
-        if several and draw(state) < RETYPED:
-            changed = retype(d, x, desk, changed, state)
-        changed = recreate(d, x, desk, removed, changed, not filling, state)
-        if several and draw(state) < CHOSEN:
-            changed = choose_kinds(d, x, desk, changed)
-        delta = unequal(d, x) - uneven
-        for j in range(changed):
-            delta += x.route[desk.changed[j].route].cost - desk.changed[j].cost
-        for j in range(removed):
-            i = desk.removed[j].stop
-            delta += cost_out(d, x, i)
-            if d.stop[i].mate >= 0:
-                delta += cost_out(d, x, d.stop[i].mate)
-    if filling or (possible and delta < -temperature * np.log(1.0 - draw(state))):
-        desk.real[COST] += delta
-        for j in range(removed):
-            i = desk.removed[j].stop
-            settle_out(x, i)
-            if d.stop[i].mate >= 0:
-                settle_out(x, d.stop[i].mate)
-        if desk.real[COST] < desk.real[BEST] - d.epsilon:
-            desk.real[BEST] = desk.real[COST]
-            keep_best(d, x, desk)
-    else:
-        restore(d, x, desk, changed)
+def take_all(d, x, desk):
+    """Take all stops that nobody visits, shipments by their first half; how many."""
+    removed = 0
+    for j in range(x.size[1]):
+        i = x.out[j]
+        if d.stop[i].mate < 0 or not d.stop[i].second or d.stop[d.stop[i].mate].stays:
+            desk.removed[removed].stop = i
+            removed += 1
+    return removed
+
+
+@inlined
+def priced(d, x, desk, changed):
+    """Price the routes that lost stops; False: one less makes another too late (no triangle inequality)."""
+    possible = True
     for j in range(changed):
-        desk.changed[desk.changed[j].route].is_changed = False
+        r = desk.changed[j].route
+        if d.walked:
+            x.route[r].cost = price(d, x, desk, r)
+        possible &= x.route[r].cost < np.inf
+    return possible
+
+
+@inlined
+def difference(d, x, desk, removed, changed):
+    """How much more than before the plan costs."""
+    delta = 0.0
+    for j in range(changed):
+        delta += x.route[desk.changed[j].route].cost - desk.changed[j].cost
+    for j in range(removed):
+        i = desk.removed[j].stop
+        delta += cost_out(d, x, i)
+        if d.stop[i].mate >= 0:
+            delta += cost_out(d, x, d.stop[i].mate)
+    return delta
+
+
+@inlined
+def accept(d, x, desk, removed, delta, above):
+    """Keep the plan, which costs so much more; its routes are so unequal, which is worse than any cost."""
+    desk.real[COST] += delta
+    for j in range(removed):
+        i = desk.removed[j].stop
+        settle_out(x, i)
+        if d.stop[i].mate >= 0:
+            settle_out(x, d.stop[i].mate)
+    cheaper = desk.real[COST] < desk.real[BEST] - d.epsilon
+    if above < desk.real[BEST_ABOVE] or (above == desk.real[BEST_ABOVE] and cheaper):
+        desk.real[BEST], desk.real[BEST_ABOVE] = desk.real[COST], above
+        keep_best(d, x, desk)
 
 
 @kernel
 def anneal(d, x, desk, temperature, iterations, filling, state):
-    """Ruin and recreate `iterations` times at one temperature."""
+    """Ruin and recreate `iterations` times at one temperature; or, filling, insert all stops that nobody visits."""
+    several = d.vehicle.shape[0] > 1 and not filling
+    above = unequal(d, x)
     for _ in range(iterations):
-        step(d, x, desk, temperature, filling, state)
+        changed, possible, most = 0, True, np.inf
+        if filling:
+            removed = take_all(d, x, desk)
+        else:
+            removed, changed, seed = ruin(d, x, desk, state)
+            possible = priced(d, x, desk, changed)
+            removed = retry(d, x, desk, removed, seed, state)
+            most = -temperature * np.log(1.0 - draw(state))
+        if possible:
+            order(d, desk, removed, state)
+            if several and draw(state) < RETYPED:
+                changed = retype(d, x, desk, changed, state)
+            choosing = several and draw(state) < CHOSEN
+            bound = np.inf if choosing or d.apart else most
+            changed, possible = recreate(d, x, desk, removed, changed, not filling, bound, state)
+            if possible and choosing:
+                changed = choose_kinds(d, x, desk, changed)
+        delta, now = np.inf, above
+        if possible:
+            delta, now = difference(d, x, desk, removed, changed), unequal(d, x)
+        if delta + desk.real[WEIGHT] * (now - above) < most:
+            accept(d, x, desk, removed, delta, now)
+            above = now
+        else:
+            restore(d, x, desk, changed)
+        if d.apart:
+            weigh(d, desk, above)
+        for j in range(changed):
+            desk.changed[desk.changed[j].route].is_changed = False

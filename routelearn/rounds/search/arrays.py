@@ -14,11 +14,13 @@ from routelearn.search.graph import Floats, nearest
 Flags = NDArray[np.bool_]
 Ints = NDArray[np.int64]  # of one kind with all numbers in kernels, so that none is compiled for two
 
-NEAR, BESIDE = 100, 24  # neighbours that a ruin may reach, and beside which a stop may be inserted
+NEAR, BESIDE = 100, 32  # neighbours that a ruin may reach, and beside which a stop may be inserted
+CLOSE = 5  # neighbours that tell the cost of a leg to a near one
 WAITING, LATE = 0.2, 1.0  # weights of the time between two stops in what makes them neighbours (Vidal et al. 2013)
 
 
 BRINGS, TAKES = 0, 1  # the two amounts of a stop
+NONE, ZERO = np.int64(-1), np.int64(0)  # for calls of kernels: numba compiles another one for a number written there
 STOP = np.dtype(
     [
         ("service", "f8"), ("setup", "f8"), ("release", "f8"), ("late_cost", "f8"),  # -1: it may not be late
@@ -58,7 +60,8 @@ class Data(NamedTuple):
     window: Floats  # [n, W, 2]
     amount: Floats  # [n, Q, 2]
     near: Ints  # [n, NEAR]: by the cost of legs
-    beside: Ints  # [n, BESIDE]: by cost and time
+    before: Ints  # [n, BESIDE]: those from which to go to a stop, by cost and time
+    after: Ints  # [n, BESIDE]: those to go to from there
     vehicle: Records  # [T] VEHICLE: kinds of them
     capacity: Floats  # [T, Q]
     allowed: Flags  # [T, n]
@@ -68,6 +71,7 @@ class Data(NamedTuple):
     slot: Records  # [R] SLOT
     simple: bool  # one dimension, deliveries only: a route's load is a sum
     lasting: bool  # some vehicle has a longest duration
+    released: bool  # some goods come late
     walked: bool  # some rule is beyond labels: routes are walked
     last: bool  # backhauls come last
     reloading: bool  # some vehicle makes several trips
@@ -76,6 +80,7 @@ class Data(NamedTuple):
     time_apart: float
     mean_leg: float  # seconds of a mean leg
     much: float  # the price of a rule broken on the way to a plan
+    near_leg: float  # the mean cost of a leg to one of the nearest stops
     epsilon: float  # gains below are rounding
 
 
@@ -90,7 +95,7 @@ def walks(vehicle: Vehicle) -> bool:
         vehicle.time_cost > 0
         or vehicle.overtime > 0
         or bool(vehicle.breaks)
-        or vehicle.trips > 1
+        or (vehicle.trips > 1 and vehicle.max_duration < np.inf)
         or vehicle.max_distance < np.inf
         or vehicle.max_driving < np.inf
     )
@@ -217,27 +222,31 @@ def data_of(x: Round) -> Data:
     walked = (
         any(map(walks, vehicles))
         or window.shape[1] > 1
-        or any(s.setup > 0 or s.release > 0 or s.late_cost is not None for s in stops)
+        or any(s.setup > 0 or s.late_cost is not None for s in stops)
         or bool(np.isfinite([x.most_stops_apart, x.most_time_apart]).any())
         or bool(stop["stays"].any())
-        or (bool(x.shipments) and any(v.max_duration < np.inf for v in vehicles))
+        or (bool(x.shipments) and any(v.max_duration < np.inf or v.trips > 1 for v in vehicles))
     )
-    few, there = max(0, n - 1), legs.cost[0, :n, :n]
+    few, there, onward = max(0, n - 1), legs.cost[0, :n, :n], _onward(legs, window, stop["service"])
+    near = nearest(there + there.T, min(NEAR, few)).astype(np.int64)
     amounts = [padded([getattr(s, name) for s in stops], 0.0, dims) for name in ("delivery", "pickup")]
     return Data(
         cost=legs.cost, time=legs.time, length=legs.length, place=np.append(places, -1).astype(np.int64),
         stop=stop, window=window, amount=np.ascontiguousarray(np.stack(amounts, axis=-1)),
-        near=nearest(there + there.T, min(NEAR, few)).astype(np.int64),
-        beside=nearest(_between(legs, window, stop["service"]), min(BESIDE, few)).astype(np.int64),
+        near=near,
+        before=nearest(np.ascontiguousarray(onward.T), min(BESIDE, few)).astype(np.int64),
+        after=nearest(onward, min(BESIDE, few)).astype(np.int64),
         vehicle=vehicle, capacity=padded([v.capacity for v in vehicles], np.inf, dims),
         allowed=np.array([[x.serves(v, s) for s in stops] for v in vehicles], dtype=np.bool_),
         reloads=padded([[node[p] for p in v.reloads] for v in vehicles], -1).astype(np.int64),
         rest=rest, rest_window=rest_window.reshape(*rest.shape, *rest_window.shape[1:]), slot=slot,
         simple=dims == 1 and not amounts[TAKES].any() and not x.shipments and not bool(slot["reload_to"].any()),
-        lasting=any(v.max_duration < np.inf for v in vehicles), walked=walked, last=x.backhauls == "last",
+        lasting=any(v.max_duration < np.inf for v in vehicles), released=any(s.release > -np.inf for s in stops),
+        walked=walked, last=x.backhauls == "last",
         reloading=bool(slot["reload_to"].any()), apart=bool(np.isfinite([x.most_stops_apart, x.most_time_apart]).any()),
         stops_apart=float(x.most_stops_apart), time_apart=float(x.most_time_apart),
         mean_leg=max(float(legs.time.mean()), 1e-9), much=much,
+        near_leg=float(np.take_along_axis(there, near[:, :CLOSE], 1).mean()) if few else typical,
         epsilon=1e-9 * max(typical, 1e-30),
     )  # fmt: skip
 
@@ -248,8 +257,8 @@ def _span(x: Round) -> float:
     return max((end for end in ends if np.isfinite(end)), default=0.0)
 
 
-def _between(legs: NodeLegs, window: Floats, service: Floats) -> Floats:
-    """[n, n]: how far apart two stops are, in cost and time, in the better of the two orders."""
+def _onward(legs: NodeLegs, window: Floats, service: Floats) -> Floats:
+    """[n, n]: how far it is from one stop (row) to the next, in cost and time."""
     n = len(service)
     cost, time = legs.cost[0, :n, :n], legs.time[0, :n, :n]
     scale = cost.sum() / max(time.sum(), 1e-30)  # what a second of driving costs
@@ -259,5 +268,4 @@ def _between(legs: NodeLegs, window: Floats, service: Floats) -> Floats:
     leaves = service[:, None] + time
     waiting = np.maximum(first[None] - last[:, None] - leaves, 0.0)
     late = np.maximum(first[:, None] + leaves - last[None], 0.0)
-    one_way = cost + scale * (WAITING * waiting + LATE * late)
-    return np.minimum(one_way, one_way.T)
+    return np.asarray(cost + scale * (WAITING * waiting + LATE * late))

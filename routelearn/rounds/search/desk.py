@@ -7,14 +7,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from routelearn.rounds.search.arrays import Data, Ints
+from routelearn.rounds.search.arrays import NONE, ZERO, Data, Ints
 from routelearn.rounds.search.routes import link, refresh, reloads_at, unlink
 from routelearn.rounds.search.walking import walk
-from routelearn.search.compiling import inlined, kernel
+from routelearn.search.compiling import inlined, merged, part
 from routelearn.search.graph import Floats
 
 TOP = 6  # places that are walked for one stop
-COST, BEST = 0, 1  # in Desk.real
+COST, BEST, BEST_ABOVE, WEIGHT = 0, 1, 2, 3  # in Desk.real
 REMOVED_STOP = np.dtype([("stop", "i8"), ("key", "f8")], align=True)
 CHANGED_ROUTE = np.dtype(
     [("route", "i8"), ("saved_to", "i8"), ("is_changed", "?"), ("cost", "f8"), ("lasts", "f8")], align=True
@@ -29,11 +29,12 @@ class Desk(NamedTuple):
     changed: NDArray[np.void]  # [R] CHANGED_ROUTE: the changed routes as they were, in order; is_changed: by slot
     saved: Ints  # [I + R, 2]: their ids, and at which nodes
     places: Ints  # [2 I]: where a stop may go
+    listed: Ints  # [1 + I]: how many times places were listed; by id, when it was the last time
     top: NDArray[np.void]  # [TOP] PLACE: the cheapest of them
     seq: Ints  # [I]: one route, for a walk
     pending: Ints  # [B]: breaks, for a walk
     best: Ints  # [I + 2 R]: the best plan: each route as its slot, its stops and reloads (-2 - node), and -1
-    real: Floats  # [2]
+    real: Floats  # [4]: cost of the plan and of the best one, how unequal the best one is, and what that costs
 
 
 def new_desk(d: Data) -> Desk:
@@ -42,12 +43,13 @@ def new_desk(d: Data) -> Desk:
     whole = np.int64
     return Desk(
         np.zeros(2 * len(d.stop) + 1, REMOVED_STOP), np.zeros(slots, CHANGED_ROUTE), np.zeros((ids + slots, 2), whole),
-        np.zeros(2 * ids, whole), np.zeros(TOP, PLACE), np.zeros(ids + 1, whole), np.zeros(d.rest.shape[1], whole),
-        np.full(ids + 2 * slots + 1, -1, whole), np.full(2, np.inf),
+        np.zeros(2 * ids, whole), np.zeros(1 + ids, whole), np.zeros(TOP, PLACE), np.zeros(ids + 1, whole),
+        np.zeros(d.rest.shape[1], whole),
+        np.full(ids + 2 * slots + 1, -1, whole), np.array([np.inf, np.inf, np.inf, d.near_leg]),
     )  # fmt: skip
 
 
-@inlined
+@merged
 def note(d, x, desk, r, changed):
     """Remember route r as it is before its first change; how many routes are changed."""
     if desk.changed[r].is_changed:
@@ -66,7 +68,7 @@ def note(d, x, desk, r, changed):
     return changed + 1
 
 
-@inlined
+@merged
 def empty(d, x, r):
     """Nobody is visited by route r."""
     n, slots = d.stop.shape[0], d.slot.shape[0]
@@ -77,7 +79,7 @@ def empty(d, x, r):
         i = s
 
 
-@kernel
+@inlined
 def restore(d, x, desk, changed):
     """All changed routes as they were."""
     n = d.stop.shape[0]
@@ -91,11 +93,11 @@ def restore(d, x, desk, changed):
             x.at[i].node = desk.saved[at, 1]  # a reload may have gone elsewhere meanwhile
             link(d, x, i, p)
             p = i
-        refresh(d, x, r)
+        refresh(d, x, r, NONE)
         x.route[r].cost, x.route[r].lasts = desk.changed[j].cost, desk.changed[j].lasts
 
 
-@kernel
+@part
 def written(d, x, desk, r, i, p, reload, j, before_j):
     """Route r on the desk, with stop i behind p (-1: as it is) and a reload beside it (see `reloads_at`); how long.
 
@@ -124,14 +126,14 @@ def written(d, x, desk, r, i, p, reload, j, before_j):
     return count
 
 
-@kernel
+@part
 def price(d, x, desk, r):
     """What route r costs, its labels being up to date; infinity: it breaks a rule."""
     if x.route[r].visits == 0:
         return 0.0
     if not d.walked:
         return x.route[r].cost
-    count = written(d, x, desk, r, -1, -1, 0, -1, -1)
+    count = written(d, x, desk, r, NONE, NONE, ZERO, NONE, NONE)
     cost, lasts = walk(d, d.slot[r].kind, desk.seq, count, d.slot[r].kept, desk.pending)
     x.route[r].lasts = lasts
     if cost == np.inf and d.slot[r].kept > 0:  # what is kept may need another stop, for a break say

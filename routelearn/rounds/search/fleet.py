@@ -4,31 +4,32 @@ from __future__ import annotations
 
 import numpy as np
 
+from routelearn.rounds.search.arrays import NONE, ZERO
 from routelearn.rounds.search.desk import note, price, written
 from routelearn.rounds.search.routes import free_reload, link, refresh, unlink
 from routelearn.rounds.search.walking import walk
-from routelearn.search.compiling import inlined, kernel
+from routelearn.search.compiling import inlined, merged, part
 from routelearn.search.graph import below
 
 
-@kernel
+@part
 def drive_by(d, x, desk, r, k):
     """What route r would cost if a vehicle of kind k drove it; infinity: it may not."""
-    count = written(d, x, desk, r, -1, -1, 0, -1, -1)
-    cost, _ = walk(d, k, desk.seq, count, 0, desk.pending)
+    count = written(d, x, desk, r, NONE, NONE, ZERO, NONE, NONE)
+    cost, _ = walk(d, k, desk.seq, count, ZERO, desk.pending)
     return cost
 
 
-@inlined
+@merged
 def unused(d, x, k):
     """A vehicle of kind k that does not drive; -1: none."""
     for r in range(d.vehicle[k].slot_from, d.vehicle[k].slot_to):
         if x.route[r].visits == 0 and d.slot[r].kept == 0:
             return r
-    return -1
+    return NONE
 
 
-@kernel
+@part
 def hand_over(d, x, desk, r, other, changed):
     """The stops of route r go to a vehicle that does not drive; how many routes changed."""
     n, slots = d.stop.shape[0], d.slot.shape[0]
@@ -43,13 +44,13 @@ def hand_over(d, x, desk, r, other, changed):
             x.at[i].node = node
         link(d, x, i, p)
         p, i = i, s
-    refresh(d, x, r)
-    refresh(d, x, other)
+    refresh(d, x, r, NONE)
+    refresh(d, x, other, NONE)
     x.route[r].cost, x.route[other].cost = 0.0, price(d, x, desk, other)
     return changed
 
 
-@kernel
+@inlined
 def retype(d, x, desk, changed, state):
     """Give one of the changed routes to another kind of vehicle, if that may drive it; how many routes changed."""
     if changed == 0:
@@ -64,14 +65,14 @@ def retype(d, x, desk, changed, state):
     return hand_over(d, x, desk, r, other, changed)
 
 
-@kernel
+@inlined
 def choose_kinds(d, x, desk, changed):
     """Every changed route goes to the kind of vehicle that drives it for least; how many routes changed."""
     for j in range(changed):
         r = desk.changed[j].route
         if x.route[r].visits == 0 or d.slot[r].kept > 0:
             continue
-        best, chosen = x.route[r].cost - d.epsilon, -1
+        best, chosen = x.route[r].cost - d.epsilon, NONE
         for k in range(d.vehicle.shape[0]):
             if k != d.slot[r].kind:
                 other = unused(d, x, k)

@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import numpy as np
 
-from routelearn.rounds.search.arrays import BRINGS, TAKES
+from routelearn.rounds.search.arrays import BRINGS, NONE, TAKES, ZERO
 from routelearn.rounds.search.desk import TOP, note, price, written
 from routelearn.rounds.search.routes import (
     SLACK,
     amounts_of,
+    any_of,
     begins,
     behind_kept,
     fits,
-    free_reload,
+    goods_from,
+    leaves,
     link,
+    may_reload,
     put_reload,
     refresh,
     reloads_at,
 )
 from routelearn.rounds.search.walking import walk
-from routelearn.search.compiling import inlined, kernel
+from routelearn.search.compiling import inlined, merged, part
 from routelearn.search.graph import draw
 from routelearn.search.sisr_kernel import BLINK
 
 WHOLE = 64  # stops up to which every place is looked at
+FICKLE = 0.05  # how often a stop is visited or left out against its price, where that may make routes alike
 
 
-@inlined
+@merged
 def place_cost(d, x, r, p, i, best):
     """What it costs to put i behind p in route r, by labels; infinity if it does not fit, or not for less than `best`.
 
@@ -48,7 +52,7 @@ def place_cost(d, x, r, p, i, best):
     return delta
 
 
-@inlined
+@merged
 def reload_cost(d, x, r, p, i, reload, best):
     """As `place_cost`, with a reload before i or behind it."""
     n, s, k = d.stop.shape[0], x.at[p].succ, d.slot[r].kind
@@ -64,12 +68,18 @@ def reload_cost(d, x, r, p, i, reload, best):
     delta += d.vehicle[k].time_cost * (driven - d.time[m, a, b] + d.stop[i].service + d.vehicle[k].reload_time)
     if delta >= best:
         return np.inf
-    arrival = x.at[p].ready + d.time[m, a, first]
+    own, behind = d.stop[i].release, goods_from(d, x, s)
+    goods = x.at[p].goods if reload > 0 else max(x.at[p].goods, own)
+    t = leaves(d, x, p, goods) + d.time[m, a, first]
     if reload > 0:
-        arrival += d.vehicle[k].reload_time + d.time[m, at, i]
-    start = begins(d, i, arrival)
-    on = d.time[m, i, b] if reload > 0 else d.time[m, i, at] + d.vehicle[k].reload_time + d.time[m, at, b]
-    if start == np.inf or start + d.stop[i].service + on > x.at[s].latest + SLACK:
+        t = max(t + d.vehicle[k].reload_time, own, behind) + d.time[m, at, i]
+    t = begins(d, i, t) + d.stop[i].service
+    if reload < 0:
+        t = max(t + d.time[m, i, at] + d.vehicle[k].reload_time, behind)
+    if t == np.inf or t + d.time[m, second, b] > x.at[s].latest + SLACK:
+        return np.inf
+    mixed = x.at[s].brings and any_of(d, i, TAKES) if reload > 0 else x.at[p].picked and any_of(d, i, BRINGS)
+    if d.last and mixed:
         return np.inf
     for q in range(d.capacity.shape[1]):
         bring, leave, most = amounts_of(d, i, q)
@@ -82,7 +92,7 @@ def reload_cost(d, x, r, p, i, reload, best):
     return delta
 
 
-@inlined
+@merged
 def takes(d, x, r, i):
     """Whether route r has room for stop i at all."""
     k = d.slot[r].kind
@@ -91,26 +101,33 @@ def takes(d, x, r, i):
     return not d.simple or x.route[r].load + d.amount[i, 0, BRINGS] <= d.capacity[k, 0] + SLACK
 
 
+@merged
+def listed(desk, p, count):
+    """Write id p to the desk once; how many are there."""
+    if desk.listed[1 + p] == desk.listed[0]:
+        return count
+    desk.listed[1 + p] = desk.listed[0]
+    desk.places[count] = p
+    return count + 1
+
+
 @inlined
 def list_places(d, x, desk, i):
     """Write the ids behind which stop i may go to the desk; how many.
 
-    Those beside its neighbours, or all where there is none or the round is small; and one vehicle of each kind that
-    does not drive yet.
+    Those beside its neighbours, or all where there is none or the round is small; where vehicles reload, those at the
+    end of each trip; and one vehicle of each kind that does not drive yet.
     """
     n, slots = d.stop.shape[0], d.slot.shape[0]
     count = 0
+    desk.listed[0] += 1
     if n > WHOLE:
-        for j in range(d.beside.shape[1]):
-            v = d.beside[i, j]
-            r = x.at[v].slot
-            if r >= 0 and takes(d, x, r, i):
-                p = x.at[v].pred
-                if count == 0 or desk.places[count - 1] != p:
-                    desk.places[count] = p
-                    count += 1
-                desk.places[count] = v
-                count += 1
+        for j in range(d.before.shape[1]):
+            p, s = d.before[i, j], d.after[i, j]
+            if x.at[p].slot >= 0 and takes(d, x, x.at[p].slot, i):
+                count = listed(desk, p, count)
+            if x.at[s].slot >= 0 and takes(d, x, x.at[s].slot, i):
+                count = listed(desk, x.at[s].pred, count)
     if count == 0:
         for u in range(x.size[0]):
             r = x.route[u].used
@@ -120,6 +137,15 @@ def list_places(d, x, desk, i):
                     desk.places[count] = p
                     count += 1
                     p = x.at[p].succ
+    elif d.reloading:
+        for u in range(x.size[0]):
+            r = x.route[u].used
+            if may_reload(d, x, r) and takes(d, x, r, i):
+                q = n + slots + r
+                while q != n + r:
+                    p = x.at[q].pred
+                    count = listed(desk, p, count)
+                    q = x.at[p].trip
     for k in range(d.vehicle.shape[0]):
         if d.allowed[k, i]:
             for r in range(d.vehicle[k].slot_from, d.vehicle[k].slot_to):
@@ -131,7 +157,7 @@ def list_places(d, x, desk, i):
     return count
 
 
-@inlined
+@merged
 def consider(desk, kept, cost, p, reload):
     """Keep the place among the TOP cheapest; how many are kept."""
     at = kept if kept < TOP else TOP - 1
@@ -146,58 +172,47 @@ def consider(desk, kept, cost, p, reload):
     return min(kept + 1, TOP)
 
 
-@kernel
+@inlined
 def best_place(d, x, desk, i, blink, state):
     """Where stop i costs least: (cost, id before, reload); -1: nowhere.
 
     Where routes are walked, the best of the few places that are cheapest by estimate.
     """
-    n, slots = d.stop.shape[0], d.slot.shape[0]
-    best, before, kept = np.inf, -1, 0
+    best, before, reload, kept = np.inf, -1, 0, 0
     for j in range(list_places(d, x, desk, i)):
         p = desk.places[j]
-        cost = place_cost(d, x, x.at[p].slot, p, i, best)
-        if cost < best and not (blink and draw(state) < BLINK):
-            if d.walked:
-                kept = consider(desk, kept, cost, p, 0)
-                best = desk.top[TOP - 1].cost if kept == TOP else np.inf
-            else:
-                best, before = cost, p
+        r = x.at[p].slot
+        ways = d.reloads.shape[1] if d.reloading and may_reload(d, x, r) else 0
+        for way in range(-ways, ways + 1):
+            cost = place_cost(d, x, r, p, i, best) if way == 0 else reload_cost(d, x, r, p, i, way, best)
+            if cost < best and not (blink and draw(state) < BLINK):
+                if d.walked:
+                    kept = consider(desk, kept, cost, p, way)
+                    best = desk.top[TOP - 1].cost if kept == TOP else np.inf
+                else:
+                    best, before, reload = cost, p, way
     if not d.walked:
-        return best, before, 0
-    if d.reloading:
-        for u in range(x.size[0]):
-            r = x.route[u].used
-            if d.vehicle[d.slot[r].kind].trips > 1 and takes(d, x, r, i) and free_reload(d, x, r) >= 0:
-                p = n + r
-                while p != n + slots + r:
-                    for way in range(-d.reloads.shape[1], d.reloads.shape[1] + 1):
-                        if way != 0:
-                            cost = reload_cost(d, x, r, p, i, way, best)
-                            if cost < best and not (blink and draw(state) < BLINK):
-                                kept = consider(desk, kept, cost, p, way)
-                                best = desk.top[TOP - 1].cost if kept == TOP else np.inf
-                    p = x.at[p].succ
-    best, reload = np.inf, 0
+        return best, before, reload
+    best = np.inf
     for j in range(kept):
         p = desk.top[j].before
         r = x.at[p].slot
         if best < np.inf and desk.top[j].cost >= best and d.vehicle[d.slot[r].kind].time_cost == 0:
             break
-        count = written(d, x, desk, r, i, p, desk.top[j].reload, -1, -1)
+        count = written(d, x, desk, r, i, p, desk.top[j].reload, NONE, NONE)
         cost, _ = walk(d, d.slot[r].kind, desk.seq, count, d.slot[r].kept, desk.pending)
         if cost - x.route[r].cost < best:
             best, before, reload = cost - x.route[r].cost, p, desk.top[j].reload
     return best, before, reload
 
 
-@inlined
+@merged
 def aboard(x, p, q):
     """The load with which a vehicle leaves p."""
     return x.ahead[p, q, 1] + x.behind[x.at[p].succ, q, 0]
 
 
-@kernel
+@inlined
 def best_pair(d, x, desk, i, j, blink, state):
     """Where pickup i and delivery j cost least: (cost, id before i, id before j, or i itself)."""
     n, slots, dims = d.stop.shape[0], d.slot.shape[0], d.capacity.shape[1]
@@ -227,8 +242,9 @@ def best_pair(d, x, desk, i, j, blink, state):
             for q in range(dims):
                 room &= aboard(x, p, q) + d.amount[i, q, TAKES] <= d.capacity[k, q] + SLACK
             a = x.at[p].node
-            start = begins(d, i, x.at[p].ready + d.time[m, a, i])
-            if start == np.inf and d.stop[i].windows == 1:
+            goods = max(x.at[x.at[p].trip].goods_after, d.stop[i].release, d.stop[j].release)
+            start = begins(d, i, leaves(d, x, p, goods) + d.time[m, a, i])
+            if start == np.inf and d.stop[i].windows == 1 and not d.released:
                 break
             if room and start < np.inf:
                 t, at, nxt = start + d.stop[i].service, i, s
@@ -246,7 +262,7 @@ def best_pair(d, x, desk, i, j, blink, state):
                         )
                         if on_time and not (blink and draw(state) < BLINK):
                             if d.walked:
-                                count = written(d, x, desk, r, i, p, 0, j, at)
+                                count = written(d, x, desk, r, i, p, ZERO, j, at)
                                 cost, _ = walk(d, k, desk.seq, count, d.slot[r].kept, desk.pending)
                                 delta = cost - x.route[r].cost
                             if delta < best:
@@ -266,7 +282,7 @@ def best_pair(d, x, desk, i, j, blink, state):
     return best, before_i, before_j
 
 
-@kernel
+@inlined
 def best_behind(d, x, desk, i, j):
     """Where delivery i costs least in the route that has its pickup j: (cost, id before)."""
     n, r = d.stop.shape[0], x.at[j].slot
@@ -274,7 +290,7 @@ def best_behind(d, x, desk, i, j):
     while p < n:
         s = x.at[p].succ
         if behind_kept(d, x, r, p):
-            count = written(d, x, desk, r, i, p, 0, -1, -1)
+            count = written(d, x, desk, r, i, p, ZERO, NONE, NONE)
             cost, _ = walk(d, d.slot[r].kind, desk.seq, count, d.slot[r].kept, desk.pending)
             if cost - x.route[r].cost < best:
                 best, before = cost - x.route[r].cost, p
@@ -282,10 +298,22 @@ def best_behind(d, x, desk, i, j):
     return best, before
 
 
-@kernel
-def recreate(d, x, desk, removed, changed, blink, state):
-    """Put those removed where they cost least, if that is less than leaving them out; how many routes changed."""
+@part
+def recreate(d, x, desk, removed, changed, blink, most, state):
+    """Put those removed where they cost least, if that is less than leaving them out; how many routes changed.
+
+    It ends early, with False, when the plan is sure to cost more than before by over `most`: insertions save no legs.
+    """
+    more, hope = 0.0, 0.0  # what the plan costs more so far; what visiting stops that were out may save yet
+    for at in range(changed):
+        more += x.route[desk.changed[at].route].cost - desk.changed[at].cost
     for at in range(removed):
+        i = desk.removed[at].stop
+        if x.at[i].out >= 0:
+            hope += d.stop[i].unserved + (d.stop[d.stop[i].mate].unserved if d.stop[i].mate >= 0 else 0.0)
+    for at in range(removed):
+        if more - hope > most:
+            return changed, False
         i = desk.removed[at].stop
         j = d.stop[i].mate
         if j >= 0:
@@ -298,14 +326,17 @@ def recreate(d, x, desk, removed, changed, blink, state):
             else:
                 cost, p, q = best_pair(d, x, desk, i, j, blink, state)
                 left_out = d.stop[i].unserved + d.stop[j].unserved
-            if p < 0 or cost >= left_out:
-                continue
             reload = 0
         else:
             cost, p, reload = best_place(d, x, desk, i, blink, state)
-            if p < 0 or cost >= d.stop[i].unserved:
-                continue
-            q = -1
+            q, left_out = -1, d.stop[i].unserved
+        stays = cost >= left_out
+        if d.apart and blink and draw(state) < FICKLE:
+            stays = not stays
+        if p < 0 or stays:
+            more += left_out if x.at[i].out < 0 else 0.0
+            continue
+        more += cost - (left_out if x.at[i].out >= 0 else 0.0)
         r = x.at[p].slot
         changed = note(d, x, desk, r, changed)
         if reload != 0:
@@ -313,6 +344,7 @@ def recreate(d, x, desk, removed, changed, blink, state):
         link(d, x, i, p)
         if q >= 0:
             link(d, x, j, q)
-        refresh(d, x, r)
-        x.route[r].cost = price(d, x, desk, r)
-    return changed
+        cost += x.route[r].cost
+        refresh(d, x, r, i if reload == 0 and q < 0 else NONE)
+        x.route[r].cost = price(d, x, desk, r) if d.apart else cost  # its duration counts, too
+    return changed, True

@@ -3,7 +3,8 @@
 Ids are those of the stops, then the start of every slot, its end, and the reloads it may make. A label of time holds
 from the start to a stop (`ready`: when the vehicle may leave it at the earliest) or from a stop to the end (`latest`:
 when service must have begun). Loads have three numbers a stretch: what comes from the depot, what is aboard at its
-end, and the most aboard (Vidal et al. 2014); durations three: how long, and the earliest and latest start.
+end, and the most aboard (Vidal et al. 2014); durations three: how long, and the earliest and latest start. Loads, goods
+and the stretches before a stop are those of its trip.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from routelearn.rounds.search.arrays import BRINGS, TAKES, Data, Ints
-from routelearn.search.compiling import inlined, kernel
+from routelearn.rounds.search.arrays import BRINGS, NONE, TAKES, Data, Ints
+from routelearn.search.compiling import merged, part
 from routelearn.search.graph import Floats
 
 SLACK = 1e-7  # what rounding may add to times and amounts
@@ -23,11 +24,13 @@ SLACK = 1e-7  # what rounding may add to times and amounts
 VISIT = np.dtype(
     [
         ("succ", "i8"), ("pred", "i8"), ("slot", "i8"),  # -1: not in a route
-        ("node", "i8"), ("out", "i8"),  # where it is; where among those out, -1: visited
+        ("node", "i8"), ("ready", "f8"), ("latest", "f8"),  # node: where it is
+        ("out", "i8"), ("trip", "i8"),  # where among those out, -1: visited; the start or reload before its trip
         ("picked", "?"), ("brings", "?"),  # a pickup comes at or before it, a delivery at or after it, on this trip
-        ("ready", "f8"), ("latest", "f8"),
-        ("before", "f8"), ("before_by", "f8"),  # the duration up to here, and the latest start
+        ("before", "f8"), ("before_from", "f8"), ("before_by", "f8"),  # the trip's duration up to here, and its start
         ("after", "f8"), ("after_from", "f8"),  # the duration from here on, and the earliest start
+        ("goods", "f8"), ("goods_after", "f8"),  # when those for the trip's stops up to here are there; from here on
+        ("free", "f8"),  # where a trip begins: when the vehicle could leave if no goods were late
     ],
     align=True,
 )  # fmt: skip
@@ -50,23 +53,22 @@ class Routes(NamedTuple):
 
 
 def new_routes(d: Data) -> Routes:
-    """No vehicle drives."""
+    """Routes that `clear` has yet to make."""
     n, slots, dims = len(d.stop), len(d.slot), d.capacity.shape[1]
     ids = n + 2 * slots + int(d.slot["reload_to"].max(initial=0))
     at = np.zeros(ids, VISIT)
     at["node"][:n] = np.arange(n)
     at["node"][n : n + slots] = d.vehicle["start"][d.slot["kind"]]
     at["node"][n + slots : n + 2 * slots] = d.vehicle["end"][d.slot["kind"]]
-    routes = Routes(
+    return Routes(
         at, np.zeros(slots, ROUTE), np.zeros((ids, dims, 3)), np.zeros((ids, dims, 3)), np.zeros(2, np.int64),
         np.zeros(n, np.int64),
     )  # fmt: skip
-    clear(d, routes)
-    return routes
 
 
-@kernel
+@part
 def clear(d, x):
+    """No vehicle drives."""
     n, slots = d.stop.shape[0], d.slot.shape[0]
     x.size[0] = 0
     x.size[1] = n
@@ -82,10 +84,14 @@ def clear(d, x):
         x.at[b].slot = r
         x.route[r].visits = 0
         x.route[r].rank = -1
-        refresh(d, x, r)
+        k = d.slot[r].kind
+        x.at[b].latest = d.vehicle[k].shift_to + d.vehicle[k].overtime
+        x.at[b].after, x.at[b].after_from = 0.0, -np.inf
+        end_trip(d, x, b)
+        refresh(d, x, r, NONE)
 
 
-@inlined
+@merged
 def link(d, x, i, p):
     """Put i behind p."""
     r, s = x.at[p].slot, x.at[p].succ
@@ -100,9 +106,10 @@ def link(d, x, i, p):
             x.route[x.size[0]].used = r
             x.size[0] += 1
         x.route[r].visits += 1
+        x.route[r].load += d.amount[i, 0, BRINGS]
 
 
-@inlined
+@merged
 def unlink(d, x, i):
     """Take i out of its route."""
     r, p, s = x.at[i].slot, x.at[i].pred, x.at[i].succ
@@ -119,7 +126,7 @@ def unlink(d, x, i):
             x.size[0] -= 1
 
 
-@inlined
+@merged
 def begins(d, i, arrival):
     """When service at stop i begins for a vehicle that is there at `arrival`; infinity: too late."""
     for w in range(d.stop[i].windows):
@@ -128,7 +135,7 @@ def begins(d, i, arrival):
     return np.inf if d.stop[i].late_cost < 0 else arrival
 
 
-@inlined
+@merged
 def begins_by(d, i, time):
     """The latest moment up to `time` at which service at stop i may begin; minus infinity: there is none."""
     if d.stop[i].late_cost >= 0:
@@ -139,65 +146,48 @@ def begins_by(d, i, time):
     return -np.inf
 
 
-@kernel
-def refresh(d, x, r):
-    """Compute the labels of route r anew, and its cost where legs and the vehicle make it."""
+@merged
+def closes(d, i):
+    """When service at stop i must begin at last."""
+    return d.window[i, d.stop[i].windows - 1, 1] if d.stop[i].late_cost < 0 else np.inf
+
+
+@merged
+def begin_trip(d, x, i, free):
+    """Labels of the start or reload i, which a vehicle may leave at `free` as soon as the goods are there."""
+    x.at[i].trip, x.at[i].picked = i, False
+    x.at[i].free, x.at[i].ready = free, max(free, x.at[i].goods_after)
+    x.at[i].before, x.at[i].before_from, x.at[i].before_by = 0.0, -np.inf, np.inf
+    x.at[i].goods = -np.inf
+    for q in range(d.capacity.shape[1]):
+        x.ahead[i, q, 0], x.ahead[i, q, 1], x.ahead[i, q, 2] = 0.0, 0.0, 0.0
+
+
+@merged
+def end_trip(d, x, i):
+    """The other labels of the end or reload i: nothing of a trip comes behind it."""
+    x.at[i].brings, x.at[i].goods_after = False, -np.inf
+    for q in range(d.capacity.shape[1]):
+        x.behind[i, q, 0], x.behind[i, q, 1], x.behind[i, q, 2] = 0.0, 0.0, 0.0
+
+
+@part
+def refresh(d, x, r, new):
+    """Compute the labels of route r anew: those that stop `new` changed; -1: all, its load, and its cost by legs."""
     n, slots, dims = d.stop.shape[0], d.slot.shape[0], d.capacity.shape[1]
     k = d.slot[r].kind
     m, c = d.vehicle[k].profile, d.vehicle[k].price
     first, end = n + r, n + slots + r
-    p = first
-    x.at[p].ready = d.vehicle[k].shift_from
-    x.at[p].before, x.at[p].before_by = 0.0, d.vehicle[k].shift_to + d.vehicle[k].overtime
-    x.at[p].picked = False
-    for q in range(dims):
-        x.ahead[p, q, 0], x.ahead[p, q, 1], x.ahead[p, q, 2] = 0.0, 0.0, 0.0
-    load, cost = 0.0, 0.0
-    i = x.at[p].succ
-    while True:
-        a, b = x.at[p].node, x.at[i].node
-        cost += d.cost[c, a, b]
-        drive = d.time[m, a, b]
-        arrival = x.at[p].ready + drive
-        if i < n:
-            start = begins(d, i, arrival)
-            x.at[i].ready = start + d.stop[i].service
-            if d.lasting:
-                join_before(d, x, p, i, drive)
-            if d.simple:
-                load += d.amount[i, 0, BRINGS]
-            else:
-                for q in range(dims):
-                    join_ahead(d, x, p, i, q)
-                x.at[i].picked = x.at[p].picked | (d.last and d.stop[i].mate < 0 and any_of(d, i, TAKES))
-        else:
-            x.at[i].ready = arrival + (d.vehicle[k].reload_time if i != end else 0.0)
-            x.at[i].picked = False
-            for q in range(dims):
-                x.ahead[i, q, 0], x.ahead[i, q, 1], x.ahead[i, q, 2] = 0.0, 0.0, 0.0
-            if i == end:
-                x.at[i].before = x.at[p].before + drive
-                break
-        p, i = i, x.at[i].succ
-    x.route[r].load = load
-    x.route[r].cost = cost + d.vehicle[k].fixed if x.route[r].visits > 0 else 0.0
-    in_time = x.at[end].ready < np.inf and x.at[end].ready <= d.vehicle[k].shift_to + d.vehicle[k].overtime + SLACK
-    if d.lasting and not d.walked:
-        in_time &= x.at[end].before <= d.vehicle[k].max_duration + SLACK
-    if not in_time and not d.walked:
-        x.route[r].cost = np.inf
-    s = end
-    x.at[s].latest = d.vehicle[k].shift_to + d.vehicle[k].overtime
-    x.at[s].after, x.at[s].after_from = 0.0, -np.inf
-    x.at[s].brings = False
-    for q in range(dims):
-        x.behind[s, q, 0], x.behind[s, q, 1], x.behind[s, q, 2] = 0.0, 0.0, 0.0
-    i = x.at[s].pred
-    while True:
+    p, s = first, end
+    if new >= 0:
+        p, s = first if d.released else x.at[new].pred, x.at[new].succ
+    while s != first:
+        i = x.at[s].pred
         drive = d.time[m, x.at[i].node, x.at[s].node]
         by = x.at[s].latest - drive
         if i < n:
             x.at[i].latest = begins_by(d, i, by - d.stop[i].service)
+            x.at[i].goods_after = max(goods_from(d, x, s), d.stop[i].release)
             if d.lasting:
                 join_after(d, x, i, s, drive)
             if not d.simple:
@@ -206,15 +196,44 @@ def refresh(d, x, r):
                 x.at[i].brings = x.at[s].brings | (d.last and d.stop[i].mate < 0 and any_of(d, i, BRINGS))
         else:
             x.at[i].latest = by - (d.vehicle[k].reload_time if i != first else 0.0)
-            x.at[i].brings = False
-            for q in range(dims):
-                x.behind[i, q, 0], x.behind[i, q, 1], x.behind[i, q, 2] = 0.0, 0.0, 0.0
-            if i == first:
-                break
-        s, i = i, x.at[i].pred
+            end_trip(d, x, i)
+            x.at[i].goods_after = goods_from(d, x, s)  # for the trip that begins here
+        s = i
+    begin_trip(d, x, first, d.vehicle[k].shift_from)
+    x.at[first].before_by = d.vehicle[k].shift_to + d.vehicle[k].overtime
+    load, cost = 0.0, 0.0
+    while p != end:
+        i = x.at[p].succ
+        a, b = x.at[p].node, x.at[i].node
+        cost += d.cost[c, a, b]
+        drive = d.time[m, a, b]
+        arrival = x.at[p].ready + drive
+        if i < n:
+            x.at[i].trip = x.at[p].trip
+            x.at[i].ready = begins(d, i, arrival) + d.stop[i].service
+            if d.lasting or d.released:
+                join_before(d, x, p, i, drive)
+            if d.simple:
+                load += d.amount[i, 0, BRINGS]
+            else:
+                for q in range(dims):
+                    join_ahead(d, x, p, i, q)
+                x.at[i].picked = x.at[p].picked | (d.last and d.stop[i].mate < 0 and any_of(d, i, TAKES))
+        elif i != end:
+            begin_trip(d, x, i, arrival + d.vehicle[k].reload_time)
+        p = i
+    if new >= 0:
+        return
+    x.route[r].load = load
+    x.route[r].cost = cost + d.vehicle[k].fixed if x.route[r].visits > 0 else 0.0
+    in_time = arrival < np.inf and arrival <= d.vehicle[k].shift_to + d.vehicle[k].overtime + SLACK
+    if d.lasting and not d.walked:
+        in_time &= x.at[x.at[end].pred].before + drive <= d.vehicle[k].max_duration + SLACK
+    if not in_time and not d.walked and x.route[r].visits > 0:
+        x.route[r].cost = np.inf
 
 
-@inlined
+@merged
 def any_of(d, i, way):
     positive = False
     for q in range(d.amount.shape[1]):
@@ -222,7 +241,7 @@ def any_of(d, i, way):
     return positive
 
 
-@inlined
+@merged
 def amounts_of(d, i, q):
     """Stop i alone: what comes from the depot, what it changes, what is aboard at most (the depot's part included)."""
     if d.stop[i].mate < 0:
@@ -232,7 +251,7 @@ def amounts_of(d, i, q):
     return 0.0, d.amount[i, q, TAKES], d.amount[i, q, TAKES]
 
 
-@inlined
+@merged
 def join_ahead(d, x, p, i, q):
     """Two stretches: from the depot both; aboard at the end both; most: the first with the second's goods, or so on."""
     bring, leave, most = amounts_of(d, i, q)
@@ -241,7 +260,7 @@ def join_ahead(d, x, p, i, q):
     x.ahead[i, q, 1] = x.ahead[p, q, 1] + leave
 
 
-@inlined
+@merged
 def join_behind(d, x, i, s, q):
     bring, leave, most = amounts_of(d, i, q)
     x.behind[i, q, 2] = max(most + x.behind[s, q, 0], leave + x.behind[s, q, 2])
@@ -249,30 +268,49 @@ def join_behind(d, x, i, s, q):
     x.behind[i, q, 1] = leave + x.behind[s, q, 1]
 
 
-@inlined
+@merged
 def join_before(d, x, p, i, drive):
     """The duration up to the end of service at i, with the start as late as need be."""
     so_far = x.at[p].before + drive
-    wait = max(d.window[i, 0, 0] - so_far - x.at[p].before_by, 0.0)
+    opens = d.window[i, 0, 0] - so_far
+    wait = max(opens - x.at[p].before_by, 0.0)
     x.at[i].before = so_far + wait + d.stop[i].service
-    x.at[i].before_by = min(x.at[p].before_by, d.window[i, d.stop[i].windows - 1, 1] - so_far)
+    x.at[i].before_from = max(x.at[p].before_from, opens) - wait
+    x.at[i].before_by = min(x.at[p].before_by, closes(d, i) - so_far)
+    x.at[i].goods = max(x.at[p].goods, d.stop[i].release)
 
 
-@inlined
+@merged
 def join_after(d, x, i, s, drive):
     """The duration from the start of service at i on."""
     on = d.stop[i].service + drive
-    wait = max(x.at[s].after_from - on - d.window[i, d.stop[i].windows - 1, 1], 0.0)
+    wait = max(x.at[s].after_from - on - closes(d, i), 0.0)
     x.at[i].after = on + wait + x.at[s].after
     x.at[i].after_from = max(x.at[s].after_from - on, d.window[i, 0, 0]) - wait
 
 
-@inlined
+@merged
+def leaves(d, x, p, goods):
+    """When a vehicle may leave p if its trip up to there waits for `goods`; infinity: too late for a stop on it."""
+    if not d.released:
+        return x.at[p].ready
+    left = max(x.at[x.at[p].trip].free, goods)
+    return max(left, x.at[p].before_from) + x.at[p].before if left <= x.at[p].before_by + SLACK else np.inf
+
+
+@merged
+def goods_from(d, x, s):
+    """When the goods for stop s and those behind it on its trip are there."""
+    return x.at[s].goods_after if s < d.stop.shape[0] else -np.inf
+
+
+@merged
 def fits(d, x, k, p, i, s):
     """Whether stop i may go between p and s in a vehicle of kind k, by the rules that labels know."""
     m = d.vehicle[k].profile
     there, on = d.time[m, x.at[p].node, i], d.time[m, i, x.at[s].node]
-    start = begins(d, i, x.at[p].ready + there)
+    goods = max(x.at[x.at[p].trip].goods_after, d.stop[i].release)
+    start = begins(d, i, leaves(d, x, p, goods) + there)
     if start == np.inf or start + d.stop[i].service + on > x.at[s].latest + SLACK:
         return False
     if not d.simple:
@@ -291,14 +329,14 @@ def fits(d, x, k, p, i, s):
         so_far = x.at[p].before + there
         wait = max(d.window[i, 0, 0] - so_far - x.at[p].before_by, 0.0)
         lasts = so_far + wait + d.stop[i].service + on
-        by = min(x.at[p].before_by, d.window[i, d.stop[i].windows - 1, 1] - so_far)
+        by = min(x.at[p].before_by, closes(d, i) - so_far)
         wait = max(x.at[s].after_from - lasts - by, 0.0)
         if lasts + wait + x.at[s].after > d.vehicle[k].max_duration + SLACK:
             return False
     return True
 
 
-@kernel
+@part
 def behind_kept(d, x, r, p):
     """Whether p comes at the end of the stops that route r begins with, or later."""
     n = d.stop.shape[0]
@@ -310,13 +348,13 @@ def behind_kept(d, x, r, p):
     return seen >= d.slot[r].kept
 
 
-@inlined
+@merged
 def reloads_at(d, k, reload):
     """The node of a reload: of the kind's first place before (1) or behind (-1) a stop, its second (2, -2), ..."""
     return d.reloads[k, abs(reload) - 1]
 
 
-@inlined
+@merged
 def free_reload(d, x, r):
     """A reload that route r may still make; -1: none."""
     n, slots = d.stop.shape[0], d.slot.shape[0]
@@ -326,7 +364,13 @@ def free_reload(d, x, r):
     return -1
 
 
-@inlined
+@merged
+def may_reload(d, x, r):
+    """Whether the vehicle of route r drives, and may make one trip more."""
+    return x.route[r].visits > 0 and d.vehicle[d.slot[r].kind].trips > 1 and free_reload(d, x, r) >= 0
+
+
+@merged
 def put_reload(d, x, r, p, reload):
     """A reload goes behind p, for a stop that goes before or behind it; behind which id that stop goes."""
     j = free_reload(d, x, r)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from routelearn.rounds.search.arrays import NONE
 from routelearn.rounds.search.desk import note
-from routelearn.rounds.search.routes import refresh, unlink
-from routelearn.search.compiling import kernel
+from routelearn.rounds.search.routes import SLACK, leaves, refresh, unlink
+from routelearn.search.compiling import merged, part
 from routelearn.search.graph import below, draw
 from routelearn.search.sisr_kernel import LONGEST, REMOVED, string
 
 
-@kernel
+@merged
 def take_out(d, x, desk, i, removed, changed):
     """Stop i leaves its route, with its other half."""
     changed = note(d, x, desk, x.at[i].slot, changed)
@@ -25,7 +26,7 @@ def take_out(d, x, desk, i, removed, changed):
     return removed, changed
 
 
-@kernel
+@part
 def tidy(d, x, r):
     """Take out the reloads of route r with no trip before or behind them."""
     n, slots = d.stop.shape[0], d.slot.shape[0]
@@ -37,7 +38,37 @@ def tidy(d, x, r):
         i = s
 
 
-@kernel
+@merged
+def needed(d, x, r, i):
+    """Whether the trips before and behind reload i cannot be one, by the rules that labels know."""
+    k, p, s = d.slot[r].kind, x.at[i].pred, x.at[i].succ
+    m, c = d.vehicle[k].profile, d.vehicle[k].price
+    a, at, b = x.at[p].node, x.at[i].node, x.at[s].node
+    dearer = d.cost[c, a, b] > d.cost[c, a, at] + d.cost[c, at, b]
+    if dearer or d.slot[r].kept > 0 or (x.at[p].picked and x.at[s].brings):
+        return True
+    for q in range(d.capacity.shape[1]):
+        most = max(x.ahead[p, q, 2] + x.behind[s, q, 0], x.ahead[p, q, 1] + x.behind[s, q, 2])
+        if most > d.capacity[k, q] + SLACK:
+            return True
+    t = leaves(d, x, p, max(x.at[p].goods, x.at[s].goods_after)) + d.time[m, a, b]
+    return t == np.inf or t > x.at[s].latest + SLACK
+
+
+@part
+def join_trips(d, x, r):
+    """Take out the reloads that route r can do without."""
+    n, slots = d.stop.shape[0], d.slot.shape[0]
+    i = x.at[n + r].succ
+    while i != n + slots + r:
+        s = x.at[i].succ
+        if i >= n and not needed(d, x, r, i):
+            unlink(d, x, i)
+            refresh(d, x, r, NONE)
+        i = s
+
+
+@part
 def ruin(d, x, desk, state):
     """Remove strings around a random stop; how many are out, how many routes changed, and that stop."""
     n = d.stop.shape[0]
@@ -82,6 +113,10 @@ def ruin(d, x, desk, state):
         if ruined >= strings:
             break
     for j in range(changed):
-        tidy(d, x, desk.changed[j].route)
-        refresh(d, x, desk.changed[j].route)
+        r = desk.changed[j].route
+        if d.reloading:
+            tidy(d, x, r)
+        refresh(d, x, r, NONE)
+        if d.reloading:
+            join_trips(d, x, r)
     return removed, changed, seed

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from routelearn.rounds.search.arrays import BRINGS, TAKES
-from routelearn.search.compiling import inlined, kernel
+from routelearn.search.compiling import kernel, merged, part
 
 SECONDS, SHARE = 1e-6, 1e-7  # how far rounding may pass a limit, in seconds and of amounts
 
 
-@inlined
+@merged
 def next_start(window, count, time):
     """The first moment at or after a time that is inside a window; infinity: there is none."""
     for w in range(count):
@@ -60,7 +60,7 @@ def carries(d, k, seq, count):
     return True
 
 
-@inlined
+@merged
 def released(d, seq, at, count):
     """When the trip that begins with place `at` may leave."""
     time = -np.inf
@@ -70,7 +70,7 @@ def released(d, seq, at, count):
     return time
 
 
-@inlined
+@merged
 def closes_last(d, k, b):
     """The end of a break's last window."""
     last = -np.inf
@@ -79,7 +79,7 @@ def closes_last(d, k, b):
     return last
 
 
-@kernel
+@part
 def take_break(d, k, pending, node, strict, time, way, free_until, busy_until, service):
     """The break to be taken now, and when it begins; -1: none.
 
@@ -109,7 +109,7 @@ def take_break(d, k, pending, node, strict, time, way, free_until, busy_until, s
     return chosen, begin
 
 
-@inlined
+@merged
 def rest_slack(d, k, b, begin):
     """How much later a break could begin in the window that it uses."""
     slack = 0.0
@@ -119,7 +119,7 @@ def rest_slack(d, k, b, begin):
     return slack
 
 
-@kernel
+@part
 def drive(d, k, seq, count, kept, pending):
     """Times with the breaks that are pending (1): (left, end, lateness cost, on time, all breaks taken).
 
@@ -191,7 +191,7 @@ def drive(d, k, seq, count, kept, pending):
     return left + max(delay, 0.0), t, late, on_time
 
 
-@kernel
+@part
 def walk(d, k, seq, count, kept, pending):
     """What a drive costs and how long it lasts, for a vehicle of kind k; infinity: it breaks a rule.
 

@@ -71,6 +71,7 @@ class Data(NamedTuple):
     slot: Records  # [R] SLOT
     simple: bool  # one dimension, deliveries only: a route's load is a sum
     lasting: bool  # some vehicle has a longest duration
+    limited: bool  # some vehicle has a longest way or time of driving
     released: bool  # some goods come late
     walked: bool  # some rule is beyond labels: routes are walked
     last: bool  # backhauls come last
@@ -92,13 +93,13 @@ def slots_of(vehicle: Vehicle, stops: int) -> int:
 def walks(vehicle: Vehicle) -> bool:
     """Whether a vehicle has a rule that needs the whole route."""
     return (
-        vehicle.time_cost > 0
-        or vehicle.overtime > 0
-        or bool(vehicle.breaks)
-        or (vehicle.trips > 1 and vehicle.max_duration < np.inf)
-        or vehicle.max_distance < np.inf
-        or vehicle.max_driving < np.inf
+        vehicle.time_cost > 0 or vehicle.overtime > 0 or bool(vehicle.breaks) or (vehicle.trips > 1 and ends(vehicle))
     )
+
+
+def ends(vehicle: Vehicle) -> bool:
+    """Whether its routes may only be so long."""
+    return min(vehicle.max_duration, vehicle.max_distance, vehicle.max_driving) < np.inf
 
 
 def padded(rows: Sequence[Sequence[float]], fill: float, least: int = 1) -> Floats:
@@ -225,7 +226,7 @@ def data_of(x: Round) -> Data:
         or any(s.setup > 0 or s.late_cost is not None for s in stops)
         or bool(np.isfinite([x.most_stops_apart, x.most_time_apart]).any())
         or bool(stop["stays"].any())
-        or (bool(x.shipments) and any(v.max_duration < np.inf or v.trips > 1 for v in vehicles))
+        or (bool(x.shipments) and any(ends(v) or v.trips > 1 for v in vehicles))
     )
     few, there, onward = max(0, n - 1), legs.cost[0, :n, :n], _onward(legs, window, stop["service"])
     near = nearest(there + there.T, min(NEAR, few)).astype(np.int64)
@@ -241,7 +242,9 @@ def data_of(x: Round) -> Data:
         reloads=padded([[node[p] for p in v.reloads] for v in vehicles], -1).astype(np.int64),
         rest=rest, rest_window=rest_window.reshape(*rest.shape, *rest_window.shape[1:]), slot=slot,
         simple=dims == 1 and not amounts[TAKES].any() and not x.shipments and not bool(slot["reload_to"].any()),
-        lasting=any(v.max_duration < np.inf for v in vehicles), released=any(s.release > -np.inf for s in stops),
+        lasting=any(v.max_duration < np.inf for v in vehicles),
+        limited=any(min(v.max_distance, v.max_driving) < np.inf for v in vehicles),
+        released=any(s.release > -np.inf for s in stops),
         walked=walked, last=x.backhauls == "last",
         reloading=bool(slot["reload_to"].any()), apart=bool(np.isfinite([x.most_stops_apart, x.most_time_apart]).any()),
         stops_apart=float(x.most_stops_apart), time_apart=float(x.most_time_apart),

@@ -38,6 +38,7 @@ ROUTE = np.dtype(
     [
         ("visits", "i8"), ("used", "i8"), ("rank", "i8"),  # used: the slots that drive, in any order; rank: where there
         ("load", "f8"), ("cost", "f8"), ("lasts", "f8"),  # a sum, where loads are simple; 0 for one that does not drive
+        ("length", "f8"), ("driving", "f8"),  # where some vehicle may only drive so far or so long
     ],
     align=True,
 )  # fmt: skip
@@ -179,8 +180,13 @@ def refresh(d, x, r, new):
     m, c = d.vehicle[k].profile, d.vehicle[k].price
     first, end = n + r, n + slots + r
     p, s = first, end
+    length, driving = 0.0, 0.0
     if new >= 0:
         p, s = first if d.released else x.at[new].pred, x.at[new].succ
+        if d.limited:
+            more, longer = detour(d, k, x.at[x.at[new].pred].node, new, x.at[s].node)
+            x.route[r].length += more
+            x.route[r].driving += longer
     while s != first:
         i = x.at[s].pred
         drive = d.time[m, x.at[i].node, x.at[s].node]
@@ -207,6 +213,9 @@ def refresh(d, x, r, new):
         a, b = x.at[p].node, x.at[i].node
         cost += d.cost[c, a, b]
         drive = d.time[m, a, b]
+        driving += drive
+        if d.length.shape[1] > 0:
+            length += d.length[m, a, b]
         arrival = x.at[p].ready + drive
         if i < n:
             x.at[i].trip = x.at[p].trip
@@ -224,13 +233,29 @@ def refresh(d, x, r, new):
         p = i
     if new >= 0:
         return
-    x.route[r].load = load
+    x.route[r].load, x.route[r].length, x.route[r].driving = load, length, driving
     x.route[r].cost = cost + d.vehicle[k].fixed if x.route[r].visits > 0 else 0.0
     in_time = arrival < np.inf and arrival <= d.vehicle[k].shift_to + d.vehicle[k].overtime + SLACK
     if d.lasting and not d.walked:
         in_time &= x.at[x.at[end].pred].before + drive <= d.vehicle[k].max_duration + SLACK
+    in_time &= not d.limited or near_enough(d, k, length, driving)
     if not in_time and not d.walked and x.route[r].visits > 0:
         x.route[r].cost = np.inf
+
+
+@merged
+def detour(d, k, a, i, b):
+    """By how much a vehicle of kind k has a longer way from node a to b over i: in length, where it counts, and time."""
+    m, length = d.vehicle[k].profile, 0.0
+    if d.length.shape[1] > 0:
+        length = d.length[m, a, i] + d.length[m, i, b] - d.length[m, a, b]
+    return length, d.time[m, a, i] + d.time[m, i, b] - d.time[m, a, b]
+
+
+@merged
+def near_enough(d, k, length, driving):
+    """Whether a vehicle of kind k may drive so far and so long."""
+    return length <= d.vehicle[k].max_distance * (1.0 + SLACK) and driving <= d.vehicle[k].max_driving + SLACK
 
 
 @merged
@@ -325,6 +350,11 @@ def fits(d, x, k, p, i, s):
             leave += x.ahead[p, q, 1]
             if max(most + x.behind[s, q, 0], leave + x.behind[s, q, 2]) > d.capacity[k, q] + SLACK:
                 return False
+    if d.limited:
+        r = x.at[p].slot
+        more, longer = detour(d, k, x.at[p].node, i, x.at[s].node)
+        if not near_enough(d, k, x.route[r].length + more, x.route[r].driving + longer):
+            return False
     if d.lasting and d.vehicle[k].max_duration < np.inf:
         so_far = x.at[p].before + there
         wait = max(d.window[i, 0, 0] - so_far - x.at[p].before_by, 0.0)

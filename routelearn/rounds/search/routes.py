@@ -245,7 +245,7 @@ def refresh(d, x, r, new):
 
 @merged
 def detour(d, k, a, i, b):
-    """By how much a vehicle of kind k has a longer way from node a to b over i: in length, where it counts, and time."""
+    """How much longer a vehicle of kind k drives from node a to b over i: in length, where that counts, and time."""
     m, length = d.vehicle[k].profile, 0.0
     if d.length.shape[1] > 0:
         length = d.length[m, a, i] + d.length[m, i, b] - d.length[m, a, b]

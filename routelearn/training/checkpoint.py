@@ -24,7 +24,10 @@ class State(dict[str, Any]):
         self.path = path
 
     def __missing__(self, name: str) -> Any:
-        raise InputError(f"{self.path}: not a usable checkpoint (it holds no {name!r}); {REMEDY}")
+        raise self.unusable(f"it holds no {name!r}")
+
+    def unusable(self, reason: str) -> InputError:
+        return InputError(f"{self.path}: not a usable checkpoint ({reason}); {REMEDY}")
 
 
 def random_state() -> dict[str, Any]:

@@ -13,8 +13,10 @@ from torch import Tensor
 from routelearn.errors import InputError
 from routelearn.policies.kernels import select
 from routelearn.runtime.compiling import Captured, resolve_precision
+from routelearn.runtime.memory import told_if_too_large
 from routelearn.training import checkpoint, distributed, log, saving
 from routelearn.training.config import TrainConfig
+from routelearn.training.fitting import SMALLER, refuse_too_large
 from routelearn.training.log import Tally
 from routelearn.training.result import TrainingResult
 from routelearn.training.schedule import longer, scheduled_rate, set_rate, shorter
@@ -53,7 +55,12 @@ def run(
     best.safetensors and last.safetensors, and begun-with.json: whatever else the caller wants to know of the run later.
     """
     precision = resolve_precision(config.precision, device)
-    with select.backend(backend), surroundings(device, precision, deterministic) as stop_signals:
+    refuse_too_large(config, device)
+    with (
+        told_if_too_large(SMALLER),
+        select.backend(backend),
+        surroundings(device, precision, deterministic) as stop_signals,
+    ):
         state = RunState(
             config, device=device, precision=precision, compile=device.type == "cuda" if compile is None else compile,
             recipe=recipe, warm_start=warm_start,
@@ -71,7 +78,8 @@ def run(
         if not resume:
             saving.save(out, state, judge)  # a run that is killed in its first minute can be resumed, too
         try:
-            last, stopped = loop(state, judge, out, stop_signals, look_seconds, save_seconds, report)
+            with told_if_too_large(SMALLER):
+                last, stopped = loop(state, judge, out, stop_signals, look_seconds, save_seconds, report)
         except InputError:
             if state.step == 0 and distributed.rank() == 0:
                 saving.withdraw(out)

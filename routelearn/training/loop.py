@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from torch import Tensor
 from routelearn.errors import InputError
 from routelearn.policies.kernels import select
 from routelearn.runtime.compiling import Captured, resolve_precision
+from routelearn.runtime.locking import held
 from routelearn.runtime.memory import told_if_too_large
 from routelearn.training import checkpoint, distributed, log, saving
 from routelearn.training.config import TrainConfig
@@ -60,6 +62,7 @@ def run(
         told_if_too_large(SMALLER),
         select.backend(backend),
         surroundings(device, precision, deterministic) as stop_signals,
+        held(out) if distributed.rank() == 0 else nullcontext(),
     ):
         state = RunState(
             config, device=device, precision=precision, compile=device.type == "cuda" if compile is None else compile,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,8 @@ from routelearn.errors import InputError
 DELIMITERS = ",;\t|"
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*", re.ASCII)
 _NUMBER = re.compile(r"\s*[+-]?[.,]?\d[\d.,]*([eE][+-]?\d+)?\s*", re.ASCII)
+# What a spreadsheet would take for a formula; numbers and telephone numbers are none.
+_FORMULA = re.compile(r"'*(?:[=@\t\r]|[+-](?![\d\s().,/+-]*(?:[eE][+-]?\d+)?\Z))")
 _SEPARATOR = re.compile(r'"?sep=([,;\t|])"?[ \t]*', re.IGNORECASE)
 
 
@@ -112,6 +115,21 @@ def _listed(header: list[str]) -> str:
 def with_point(cell: str) -> str:
     """`2,5` as 2.5; any other text as it is."""
     return cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell) else cell
+
+
+def writer(output: io.StringIO, delimiter: str = ",") -> Callable[[Iterable[Any]], None]:
+    """Writes rows of cells. What a spreadsheet would run as a formula gets an apostrophe, which `plain` takes off."""
+    write = csv.writer(output, lineterminator="\n", delimiter=delimiter).writerow
+
+    def row(cells: Iterable[Any]) -> None:
+        write([f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell for cell in cells])
+
+    return row
+
+
+def plain(cell: str) -> str:
+    """A cell that `writer` wrote as it was before."""
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
 def rows_of(text: str, delimiter: str, source: str, most: int = MOST_STOPS) -> Iterator[tuple[int, list[str]]]:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from routelearn.data.convert import Converted
-from routelearn.data.csv_file import DELIMITERS, first_line, rows_of
+from routelearn.data.csv_file import DELIMITERS, first_line, plain, rows_of
 from routelearn.data.files import read_text
 from routelearn.data.names import spelled
 from routelearn.data.numbers import shown
@@ -85,7 +85,7 @@ def _csv(text: str, source: str) -> tuple[Names, dict[str, Any]]:
     routes: dict[str, dict[int, str]] = {}
     vehicles: dict[str, str] = {}
     for line, cells in rows:
-        row = {name: cell.strip() for name, cell in zip(names, cells, strict=False)}
+        row = {name: plain(cell.strip()) for name, cell in zip(names, cells, strict=False)}
         route, position, stop = (row.get(name, "") for name in ("route", "position", "id"))
         where = f"{source}, line {line}"
         if (stop and not route and row.get("reason")) or row.get("kind") in ("start", "end", "break"):

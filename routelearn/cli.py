@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import typer
 
-from routelearn import plugins
+from routelearn import _cache_note, plugins
 from routelearn.commands.attributes import with_attributes
 from routelearn.errors import Infeasible, InputError, Notice, OutOfSpace
 from routelearn.runtime.atomic import FULL
@@ -67,6 +67,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     # (docs/training.md). Read when the library is loaded, which is later.
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     warnings.formatwarning = show_warning  # type: ignore[assignment]
+    if _cache_note is not None:
+        warnings.warn(_cache_note, Notice, stacklevel=1)
     arguments, wanted = take_plugins(arguments)
     if not arguments or arguments[0] in ("-h", "--help"):
         print(overview())

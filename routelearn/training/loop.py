@@ -30,6 +30,7 @@ from routelearn.training.validation import Judge, astray, better
 BROKEN = "loss {!r} gave {} in step {} (n = {}) from finite costs and log-probabilities; does it divide by 0?"
 BACK = "validation is over {:.0%} worse than the best: back to it, half the rate"
 SKIPPED = "every step of this epoch was skipped because its gradient exploded; try a lower learning rate"
+FIRST_SAVE = 5.0  # seconds until the first save of what was trained; then twice as long, up to the usual
 Report = Callable[[dict[str, Any]], None]  # hears of every look at the run
 
 
@@ -118,6 +119,7 @@ def loop(
     stride = 20 if device.type == "cuda" else 1
     tally, row, last_validation = Tally(state.notes), dict[str, Any](), dict[str, float]()
     last_save = last_report = state.elapsed
+    pause = min(FIRST_SAVE, save_seconds)
     first_step, applied = state.step, 0
     seconds, stop, _, judge_now = look_around(state, stop_signals, False, judge.due)
 
@@ -179,11 +181,11 @@ def loop(
             row.pop("note", None)  # told
             last_validation = tally.validation or last_validation
             tally, last_report = Tally(), state.elapsed
-        save_due = last_save + save_seconds
+        save_due = last_save + pause
         seconds, stop, save_now, judge_now = look_around(state, stop_signals, state.elapsed > save_due, judge.due)
         if save_now:
             saving.save(out, state, judge)
-            last_save = state.elapsed
+            last_save, pause = state.elapsed, min(2 * pause, save_seconds)
     saving.save(out, state, judge)
 
     if judge.step != state.step and not stop:  # a run that was stopped is not judged: it goes on as if it had not been

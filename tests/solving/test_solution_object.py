@@ -105,3 +105,8 @@ def test_a_tour_without_length_that_leaves_nothing_out_costs_exactly_nothing():
         least = 0.999 * float(prize.sum())  # every stop is needed
         found = solve(np.zeros((30, 2)), problem="pctsp", prize=prize, penalty=penalty, min_prize=least, seconds=0)
         assert found.cost == 0
+
+
+def test_deliveries_of_more_loads_than_can_be_listed_are_refused_at_once():
+    with pytest.raises(InputError, match=r"the demands fill 1,000,000 vehicles; at most 10,000 are planned"):
+        solve([[0, 0], [1, 1], [2, 3]], problem="sdvrp", demand=[0, 600_000, 400_000], capacity=1, seconds=0)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
+
+from routelearn.runtime.caching import choose_place
 
 __version__ = "0.1.0"
 
@@ -29,6 +32,8 @@ _EXPORTS = {
     "InputError": "routelearn.errors",
     "Infeasible": "routelearn.errors",
 }
+
+_cache_note = choose_place(Path(__file__).parent)  # before numba is loaded; the command line says it
 
 
 def __getattr__(name: str) -> Any:

@@ -11,9 +11,10 @@ from typing import Any, NoReturn
 
 import typer
 
-from routelearn import plugins
+from routelearn import _cache_note, plugins
 from routelearn.commands.attributes import with_attributes
-from routelearn.errors import Infeasible, InputError, Notice
+from routelearn.errors import Infeasible, InputError, Notice, OutOfSpace
+from routelearn.runtime.atomic import FULL
 
 # Command -> the line that `routelearn --help` shows. The function has the command's name, in the file of that name.
 COMMANDS = {
@@ -67,6 +68,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     # (docs/training.md). Read when the library is loaded, which is later.
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     warnings.formatwarning = show_warning  # type: ignore[assignment]
+    if _cache_note is not None:
+        warnings.warn(_cache_note, Notice, stacklevel=1)
     arguments, wanted = take_plugins(arguments)
     if not arguments or arguments[0] in ("-h", "--help"):
         print(overview())
@@ -84,6 +87,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
             plugins.load(plugin)
         plugins.available()
         code = command(name).main(args=rest, prog_name=f"routelearn {name}", standalone_mode=False)
+    except OutOfSpace as error:
+        fail(str(error), code=1)
     except InputError as error:
         fail(str(error))
     except Infeasible as error:
@@ -95,7 +100,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except BrokenPipeError:
         sys.exit(0)
     except OSError as error:
-        fail(f"{error.filename or 'the system'}: {error.strerror or error}")
+        fail(f"{error.filename or 'the system'}: {error.strerror or error}", code=1 if error.errno in FULL else 2)
     if code == INTERRUPTED:  # some versions of typer turn the keyboard's interruption into a status
         fail("interrupted", code=INTERRUPTED)
     sys.exit(code if isinstance(code, int) else 0)

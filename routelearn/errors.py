@@ -7,6 +7,10 @@ class InputError(ValueError):
     """Something the user gave is wrong. The message is one line: what, where, and what would be right."""
 
 
+class OutOfSpace(InputError):
+    """The disk is full, or what may be written to it. Nothing that the user gave is wrong."""
+
+
 class Notice(UserWarning):
     """Something that the user should know and that does not stop the work: one line."""
 

@@ -149,11 +149,11 @@ def read_costs(
     """
     import numpy as np
 
-    from routelearn.data.files import read_bytes
+    from routelearn.data.files import TEXT_LIMIT, read_bytes
     from routelearn.data.npz import arrays_of
     from routelearn.errors import InputError
 
-    arrays, own = arrays_of(read_bytes(path), str(path)), f"{problem}{n}"
+    arrays, own = arrays_of(read_bytes(path), str(path), TEXT_LIMIT), f"{problem}{n}"
     for key in (own,) if several else ("costs", own, next(iter(arrays)) if len(arrays) == 1 else ""):
         if key in arrays and arrays[key].ndim == 1 and arrays[key].dtype.kind in "fiu":
             costs = arrays[key].astype(np.float64)

@@ -5,19 +5,22 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 
 from routelearn.data.names import PLACES, candidate, check_names, spelled, table
 from routelearn.data.numbers import blank, shown
 from routelearn.data.records import Row, to_stops
-from routelearn.data.stops import Stops
+from routelearn.data.stops import MOST_STOPS, Stops
 from routelearn.errors import InputError
 
 DELIMITERS = ",;\t|"
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*", re.ASCII)
 _NUMBER = re.compile(r"\s*[+-]?[.,]?\d[\d.,]*([eE][+-]?\d+)?\s*", re.ASCII)
+# What a spreadsheet would take for a formula; numbers and telephone numbers are none.
+_FORMULA = re.compile(r"'*(?:[=@\t\r]|[+-](?![\d\s().,/+-]*(?:[eE][+-]?\d+)?\Z))")
 _SEPARATOR = re.compile(r'"?sep=([,;\t|])"?[ \t]*', re.IGNORECASE)
 
 
@@ -27,7 +30,7 @@ def parse(text: str, source: str, matrix: np.ndarray | None = None, problem: str
     With a matrix of lengths they need no places. `problem` is the one that the user names, if any.
     """
     check_not_xml(text, source)
-    first = next(line for line in text.splitlines() if line.strip())
+    first = first_line(text)
     declared = declared_delimiter(first)
     delimiter = declared or _delimiter(first, problem)
     lines = rows_of(text, delimiter, source)
@@ -69,6 +72,14 @@ def parse(text: str, source: str, matrix: np.ndarray | None = None, problem: str
     return to_stops(rows, source, matrix=matrix, named=problem)
 
 
+def first_line(text: str) -> str:
+    """The first line that is not blank, without a list of all the others."""
+    stands = len(text) - len(text.lstrip())
+    begins = 1 + max(text.rfind(end, 0, stands) for end in "\r\n")
+    ends = [found for end in "\r\n" if (found := text.find(end, stands)) >= 0]
+    return text[begins : min(ends, default=len(text))]
+
+
 def check_not_xml(text: str, source: str) -> None:
     if text.lstrip()[:1] == "<":
         raise not_xml(source)
@@ -106,10 +117,25 @@ def with_point(cell: str) -> str:
     return cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell) else cell
 
 
-def rows_of(text: str, delimiter: str, source: str) -> Iterator[tuple[int, list[str]]]:
-    """(line on which the row begins, cells) for every row that is not blank."""
+def writer(output: io.StringIO, delimiter: str = ",") -> Callable[[Iterable[Any]], None]:
+    """Writes rows of cells. What a spreadsheet would run as a formula gets an apostrophe, which `plain` takes off."""
+    write = csv.writer(output, lineterminator="\n", delimiter=delimiter).writerow
+
+    def row(cells: Iterable[Any]) -> None:
+        write([f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell for cell in cells])
+
+    return row
+
+
+def plain(cell: str) -> str:
+    """A cell that `writer` wrote as it was before."""
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
+
+
+def rows_of(text: str, delimiter: str, source: str, most: int = MOST_STOPS) -> Iterator[tuple[int, list[str]]]:
+    """(line on which the row begins, cells) for every row that is not blank; a table of too many is not read on."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True, skipinitialspace=True)
-    begins = 1
+    begins, count = 1, 0
     while True:
         try:
             cells = next(reader)
@@ -118,5 +144,8 @@ def rows_of(text: str, delimiter: str, source: str) -> Iterator[tuple[int, list[
         except csv.Error as error:
             raise InputError(f"{source}, line {begins}: not CSV ({error})") from None
         if any(cell.strip() for cell in cells):
+            count += 1
+            if count > most + 2:  # below a header and a line that declares the delimiter
+                raise InputError(f"{source}, line {begins}: at most {most:,} rows are read; split the file")
             yield begins, cells
         begins = reader.line_num + 1

@@ -9,11 +9,11 @@ from datetime import date, datetime, time, timedelta
 from typing import Any
 
 from routelearn.data.files import MEGABYTE
+from routelearn.data.stops import MOST_STOPS
 from routelearn.errors import InputError
 
 SUFFIXES = (".xlsx", ".xlsm")
 LARGEST = 256 * MEGABYTE  # once it is unpacked
-MOST_ROWS = 100_000
 MOST_COLUMNS = 1_000
 
 Sheet = list[tuple[int, list[Any]]]  # number of the row, and its cells; "" for an empty one
@@ -62,8 +62,8 @@ def as_csv(data: bytes, source: str) -> str:
 def _rows(sheet: Any, source: str) -> Sheet:
     found: Sheet = []
     for number, cells in enumerate(sheet.iter_rows(values_only=True), 1):
-        if number > MOST_ROWS or len(cells) > MOST_COLUMNS:
-            raise InputError(f"{source}: a sheet of more than {MOST_ROWS:,} rows or {MOST_COLUMNS:,} columns; cut it")
+        if number > MOST_STOPS or len(cells) > MOST_COLUMNS:
+            raise InputError(f"{source}: a sheet of more than {MOST_STOPS:,} rows or {MOST_COLUMNS:,} columns; cut it")
         values = [_value(cell) for cell in cells]
         if any(value != "" for value in values):
             found.append((number, values))

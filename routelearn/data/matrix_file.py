@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from routelearn.data import json_file
-from routelearn.data.csv_file import DELIMITERS, check_not_xml, declared_delimiter, rows_of, with_point
+from routelearn.data.csv_file import DELIMITERS, check_not_xml, declared_delimiter, first_line, rows_of, with_point
 from routelearn.data.files import display, read_text
 from routelearn.data.numbers import real, shown
 from routelearn.data.stops import checked_matrix
@@ -73,7 +73,7 @@ def parse(text: str, source: str) -> Lengths:
 
 def _cells(text: str, source: str) -> list[tuple[int, list[str]]]:
     """(line, its cells) for every line that is not blank, decimal commas as points where commas do not delimit."""
-    first = next(line for line in text.splitlines() if line.strip())
+    first = first_line(text)
     declared = declared_delimiter(first)
     words = first.split()
     blanks = len(words) > 1 and all(_NUMBER.fullmatch(word) for word in words)

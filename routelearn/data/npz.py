@@ -37,9 +37,9 @@ def load(path: str | Path, problem_name: str | None = None) -> tuple[str, Any]:
     return parse(read_bytes(path, LIMIT), str(path), problem_name)
 
 
-def parse(data: bytes, source: str, problem_name: str | None = None) -> tuple[str, Any]:
-    """As `load`, from the bytes of a file that messages call `source`."""
-    arrays = arrays_of(data, source)
+def parse(data: bytes, source: str, problem_name: str | None = None, limit: int = LIMIT) -> tuple[str, Any]:
+    """As `load`, from the bytes of a file that messages call `source`; `limit` is in bytes, once unpacked."""
+    arrays = arrays_of(data, source, limit)
     missing = [name for name in RESERVED if name not in arrays]
     if missing:
         raise InputError(
@@ -91,7 +91,7 @@ def _check_sizes(data: bytes, limit: int) -> None:
         if len(set(names)) != len(names):
             raise InputError("two entries have one name")
         if sum(info.file_size for info in archive.infolist()) > limit:
-            raise InputError(f"unpacks to more than the {limit / MEGABYTE:.0f} MB that are read")
+            raise InputError(f"unpacks to more than the {limit / MEGABYTE:.0f} MB that are read; split it")
         for info in archive.infolist():
             with archive.open(info) as entry:
                 version = np.lib.format.read_magic(entry)

@@ -89,7 +89,7 @@ def _one_of(path: str, limit: int) -> list[Stops]:
     named = instance_in(path)
     if named is None:
         return []
-    batch, row = from_npz(read_bytes(named[0], limit), named[0]), named[1]
+    batch, row = from_npz(read_bytes(named[0], limit), named[0], limit), named[1]
     if row >= len(batch):
         raise InputError(f"{path}: the file holds {len(batch)} instances, numbered from 0")
     return [batch[row]]
@@ -119,13 +119,18 @@ def _read(path: str, rounded: bool, limit: int, problem: str | None, lengths: np
     """The stops of one file; where lengths are given they need no places."""
     if Path(path).suffix.lower() == ".pkl":
         raise InputError(f"{path}: a .pkl holds a set of instances for evaluation, not stops")
-    return parse(read_bytes(path, limit), display(path), rounded, problem, lengths)
+    return parse(read_bytes(path, limit), display(path), rounded, problem, lengths, limit)
 
 
 def parse(
-    data: bytes, source: str, rounded: bool = True, problem: str | None = None, lengths: np.ndarray | None = None
+    data: bytes,
+    source: str,
+    rounded: bool = True,
+    problem: str | None = None,
+    lengths: np.ndarray | None = None,
+    limit: int = TEXT_LIMIT,
 ) -> list[Stops]:
-    """The stops in the bytes of a file that messages call `source`."""
+    """The stops in the bytes of a file that messages call `source`; `limit` is in bytes, once unpacked."""
     suffix = Path(source).suffix.lower()
     if excel_file.is_workbook(data):
         return [csv_file.parse(excel_file.as_csv(data, source), source, lengths, problem)]
@@ -134,7 +139,7 @@ def parse(
         raise csv_file.not_xml(source)
     kind = FORMATS.get(suffix) or ("npz" if data[:4] == b"PK\x03\x04" else None)
     if kind == "npz":
-        return from_npz(data, source)
+        return from_npz(data, source, limit)
     text, notes = decode_table(data, source) if kind in ("csv", None) else (decode(data, source), ())
     kind = kind or sniff(text)
     if notes and kind != "csv":
@@ -157,9 +162,9 @@ def sniff(text: str) -> str:
     return "csv"
 
 
-def from_npz(data: bytes, source: str) -> list[Stops]:
+def from_npz(data: bytes, source: str, limit: int = TEXT_LIMIT) -> list[Stops]:
     """Every instance of a batch as stops numbered by node, the depot being 0."""
-    name, batch = npz.parse(data, source)
+    name, batch = npz.parse(data, source, limit=limit)
     return [_instance_stops(name, take(batch, row), f"{source}[{row}]") for row in range(batch.xy.shape[0])]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import math
@@ -17,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from routelearn.data import csv_file
 from routelearn.data.convert import Converted, Scale
 from routelearn.data.fields import attributes_of
 from routelearn.data.files import STDIN
@@ -227,9 +227,9 @@ def to_csv(solution: Solution) -> str:
     """One line per visit, in driving order; position 0 and the last one of a route are the depot."""
     columns: tuple[str, ...] = () if not solution.places else ("lon", "lat") if solution.on_globe else ("x", "y")
     output = io.StringIO()
-    writer = csv.writer(output, lineterminator="\n")
+    write = csv_file.writer(output)
     amounts = () if solution.amounts is None else ("amount",)
-    writer.writerow(("route", "position", "id", *columns, *solution.values, *amounts))
+    write(("route", "position", "id", *columns, *solution.values, *amounts))
     for i, route in enumerate(solution.routes, 1):
         visits = solution.with_ends(route, solution.depot) if solution.depot is not None else route
         for position, stop in enumerate(visits, 0 if solution.depot is not None else 1):
@@ -238,7 +238,7 @@ def to_csv(solution: Solution) -> str:
                 " ".join(map(str, value)) if isinstance(value, list) else value
                 for value in _values(solution, stop).values()
             )
-            writer.writerow((i, position, stop, *solution.places.get(str(stop), ()), *values, *amount))
+            write((i, position, stop, *solution.places.get(str(stop), ()), *values, *amount))
     return output.getvalue()
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from routelearn.errors import InputError
 
+MOST_STOPS = 100_000  # in one file
 MATRIX_STOPS = 8_000  # a matrix of more stops would not fit an ordinary machine's memory twice
 
 
@@ -43,6 +44,8 @@ class Stops:
         count = len(self.ids)
         if self.xy is None and self.latlon is None and self.matrix is None:
             raise InputError(f"{self.source}: no coordinates and no matrix; give x and y, lat and lon, or a matrix")
+        if count > MOST_STOPS:
+            raise InputError(f"{self.source}: {count:,} stops; at most {MOST_STOPS:,} are read, split the file")
         first: dict[str, int] = {}
         for i, name in enumerate(self.ids):
             if (other := first.setdefault(str(name), i)) != i:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from routelearn import plugins, policies, problems
 from routelearn.errors import InputError, Notice
 from routelearn.policies.base import shape_of
 from routelearn.runtime.atomic import replace_file
+from routelearn.settings import check_values
 
 FORMAT = "routelearn-model-1"
 # What a header raises that nobody wrote in earnest.
@@ -79,8 +81,10 @@ def load(path: str | os.PathLike[str], device: torch.device | str = "cpu") -> Mo
         raise damaged(path, error) from error
     check_plugins(path, problem, kind, card)
     try:
+        check_values(policies.POLICIES.find(kind), options)
         with torch.device("meta"):  # sizes that the header promises take no memory before the weights bear them out
             policy = policies.build(kind, shape_of(problems.get(problem)), options)
+        refuse_unfinite(tensors)
         weights = {n: t.float() if t.is_floating_point() else t for n, t in tensors.items()}
         policy.load_state_dict(weights, assign=True)
         if any(tensor.is_meta for tensor in (*policy.parameters(), *policy.buffers())):  # some are in no file
@@ -90,6 +94,13 @@ def load(path: str | os.PathLike[str], device: torch.device | str = "cpu") -> Mo
     except UNFIT as error:
         raise damaged(path, error) from error
     return Model(policy.to(device).eval(), problem, kind, options, card)
+
+
+def refuse_unfinite(tensors: Mapping[str, Any]) -> None:
+    """Weights that are no numbers or infinite answer, too, but not what was learned."""
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+            raise InputError(f"{name} is not finite: it holds NaN or infinity")
 
 
 def damaged(path: str | os.PathLike[str], error: Exception) -> InputError:

@@ -146,7 +146,8 @@ class PCTSP:
 
     def cost(self, x: Instance, tour: Tensor) -> Tensor:
         """Length and the penalties of what is left out; an empty tour pays all penalties."""
-        left_out = x.penalty.sum(-1)[:, None] - base.collected(x.penalty, tour)
+        penalties = x.penalty[:, None].expand(-1, tour.shape[1], -1)
+        left_out = penalties.scatter(-1, tour, 0.0).sum(-1)  # a difference of two sums would not be 0 where nothing is
         return base.closed_length(x, base.from_depot(tour)) + left_out
 
     def explain(self, x: Instance, s: State, units: base.Units) -> base.Explanation:

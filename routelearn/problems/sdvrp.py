@@ -8,10 +8,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from routelearn.errors import Infeasible
+from routelearn.errors import Infeasible, InputError
 from routelearn.problems import attributes as known
 from routelearn.problems import base
 from routelearn.problems.cvrp import CVRP, Instance
+
+MOST_LOADS = 10_000
 
 
 class State(NamedTuple):
@@ -64,7 +66,11 @@ class SDVRP(CVRP):
         return (s.owed / x.capacity[:, None, None]).to(x.xy.dtype)[..., None]
 
     def check_stops(self, given: base.Given) -> None:
-        """A demand may exceed the capacity."""
+        """A demand may exceed the capacity, by as many loads as can be listed one by one."""
+        total, capacity = sum(given.columns["demand"]), given.limits["capacity"]
+        if total > MOST_LOADS * capacity:
+            words = f"at most {MOST_LOADS:,} are planned; take the full loads out of the demands"
+            raise InputError(f"{given.source}: the demands fill {float(total / capacity):,.0f} vehicles; {words}")
 
     def delivered(self, x: Instance, routes: Sequence[Sequence[int]]) -> list[list[int]]:
         """All that is still owed and fits."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import math
@@ -10,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from routelearn.data import csv_file
 from routelearn.data.files import STDIN
 from routelearn.errors import InputError
 from routelearn.rounds.answers import RoundSolution
@@ -53,7 +53,7 @@ def to_csv(solution: RoundSolution) -> str:
     head += ["distance", "driving", "distance_so_far", "driving_so_far", *(() if places is None else places[0])]
     left = solution.plan.unassigned
     head += [name if name not in head else f"{name} (given)" for name in own] + (["reason"] if left else [])
-    writer = csv.writer(output, lineterminator="\n", delimiter=round_.separator)
+    write = csv_file.writer(output, round_.separator)
 
     def cell(value: Any) -> Any:
         if value is None:
@@ -68,7 +68,7 @@ def to_csv(solution: RoundSolution) -> str:
     def given(stop: int | None) -> list[str]:
         return ["" if stop is None else round_.stops[stop].columns.get(name, "") for name in own]
 
-    writer.writerow(head)
+    write(head)
     for i, route in enumerate(solution.plan.routes):
         for position, visit in enumerate(route.visits):
             moments = (told(round_, at, between=" ") for at in (visit.arrival, visit.start, visit.departure))
@@ -77,13 +77,11 @@ def to_csv(solution: RoundSolution) -> str:
             row = [i + 1, solution.labels[i], position, visit.id, visit.kind, *map(cell, moments)]
             row += [cell(number(value)) for value in figures]
             row += [*location(visit.place), *given(visit.stop)] + ([""] if left else [])
-            writer.writerow(row)
+            write(row)
     for one in left:
         stop = round_.stops[one.stop]
         blank = [""] * (5 + len(loads) + 4)
-        writer.writerow(
-            ["", "", "", stop.id, "left out", *blank[1:], *location(stop.place), *given(one.stop), one.reason]
-        )
+        write(["", "", "", stop.id, "left out", *blank[1:], *location(stop.place), *given(one.stop), one.reason])
     return output.getvalue()
 
 

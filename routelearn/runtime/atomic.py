@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
-from routelearn.errors import InputError
+from routelearn.errors import InputError, OutOfSpace
+
+PART = ".part"  # what a file that is not finished ends in
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def replace_file(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
     """To a temporary file, to the disk, then renamed: whatever happens, the file is the new one or the one before."""
-    temporary = path.with_name(f".{path.name}.part")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}{PART}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with open(temporary, "wb") as file:
+        with open(temporary, "xb") as file:
             write(file)
             file.flush()
             os.fsync(file.fileno())
@@ -25,8 +30,14 @@ def replace_file(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
         with contextlib.suppress(OSError):
             temporary.unlink()
         if isinstance(error, OSError):
-            raise InputError(f"{path}: cannot be written ({error.strerror or error})") from error
+            raise unwritable(path, error) from error
         raise
+
+
+def unwritable(path: Path, error: OSError) -> InputError:
+    """What to tell of a file that could not be written."""
+    kind = OutOfSpace if error.errno in FULL else InputError
+    return kind(f"{path}: cannot be written ({error.strerror or error})")
 
 
 def write_text(path: Path, text: str) -> None:

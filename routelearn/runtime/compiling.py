@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import shutil
 import warnings
 from collections.abc import Callable, Iterator
@@ -12,6 +13,9 @@ from typing import Any
 import torch
 
 from routelearn.errors import InputError, Notice
+
+if hasattr(os, "register_at_fork"):  # a child has none of its parent's threads, and would wait for them for ever
+    os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 
 @functools.cache

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from numba import njit
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
 
 OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
 PART: dict[str, Any] = {"nogil": True, "_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
@@ -89,7 +89,8 @@ def compiling(resources: Sequence[Any]) -> Iterator[None]:
         none: Any = njit(lambda: None)  # has the kind of cache that keeps nothing
         try:
             for one in _kernels:
-                one._cache = none._cache if mark is None else _PluginCache(one.py_func, mark)
+                nowhere = mark is None or isinstance(one._cache, NullCache)
+                one._cache = none._cache if nowhere else _PluginCache(one.py_func, str(mark))
             yield
         finally:
             for one, cache in zip(_kernels, caches, strict=True):

@@ -43,14 +43,19 @@ def work(pipe: Connection, lane: str, niceness: int, limits: Limits, models: dic
         signal.signal(number, signal.SIG_IGN)
     if hasattr(os, "nice"):
         os.nice(niceness)
-    import torch
+    try:
+        import torch
 
-    from routelearn import plugins
+        from routelearn import plugins
 
-    torch.set_num_threads(1)
-    plugins.from_environment()
-    plugins.available()
-    ServiceWorker(pipe, limits, lane, models).run()
+        torch.set_num_threads(1)
+        plugins.from_environment()
+        plugins.available()
+        ServiceWorker(pipe, limits, lane, models).run()
+    except Exception as error:
+        with contextlib.suppress(OSError):
+            pipe.send(("failed", f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"))
+        raise
 
 
 class ServiceWorker:

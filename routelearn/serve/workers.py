@@ -38,6 +38,7 @@ class Process:
     ):
         context = multiprocessing.get_context("spawn")
         self.lane, self.ready, self.busy, self.dead = lane, False, False, False
+        self.reason = ""  # why it died, where it could still say so
         self.jobs: dict[int, Job] = {}  # handed to it and not yet answered, by number
         self.pipe, far = context.Pipe()
         self.process = context.Process(target=work, args=(far, lane, NICENESS[lane], limits, models), daemon=True)
@@ -152,6 +153,8 @@ class Pool:
         elif kind == "idle":
             worker.jobs, worker.busy = {}, False
             self._dispatch(worker.lane)
+        elif kind == "failed":
+            worker.reason = content[0]  # its death follows
         elif kind == "part":
             job = worker.jobs.get(content[0])
             if job is not None and job.part is not None and not job.gone:
@@ -174,7 +177,8 @@ class Pool:
         if self.closing:
             return
         self.metrics.deaths.labels(worker.lane).inc()
-        log.warning("a service worker of the lane %s died (process %s)", worker.lane, worker.process.pid)
+        reason = worker.reason or f"exit status {worker.process.exitcode}"
+        log.warning("a service worker of the lane %s died (process %s): %s", worker.lane, worker.process.pid, reason)
         for job in reversed(worker.jobs.values()):
             if job.gone or job.answer.done():
                 continue

@@ -57,7 +57,8 @@ class Guide:
             live, given, prefix = self._forward(many, live, prefix)
             parts.append(given)
         bound, taken = self.problem.max_steps(self.seen), sum(part.shape[2] for part in parts)
-        while taken < bound and not bool(self.problem.done(many, live.state).all()):
+        # At least one step, where there is nothing to do, too: a finished solution stays where it is.
+        while not parts or (taken < bound and not bool(self.problem.done(many, live.state).all())):
             if time.perf_counter() > deadline:
                 return None
             steps = min(SEGMENT, bound - taken)

@@ -12,10 +12,11 @@ import torch
 from torch import Tensor
 
 from routelearn.data.convert import Converted
-from routelearn.data.csv_file import DELIMITERS, rows_of
+from routelearn.data.csv_file import DELIMITERS, first_line, plain, rows_of
 from routelearn.data.files import read_text
 from routelearn.data.names import spelled
 from routelearn.data.numbers import shown
+from routelearn.data.stops import MOST_STOPS
 from routelearn.errors import Infeasible, InputError
 from routelearn.solving.strict import check_strictly
 
@@ -74,16 +75,17 @@ def _column(name: str) -> str:
 
 
 def _csv(text: str, source: str) -> tuple[Names, dict[str, Any]]:
-    first = next(line for line in text.splitlines() if line.strip())
+    first = first_line(text)
     delimiter = max(DELIMITERS, key=lambda d: sum(_column(cell.strip('"')) in COLUMNS for cell in first.split(d)))
-    rows = rows_of(text, delimiter, source)  # a spreadsheet may have saved it, with ; and names in capitals
+    # A spreadsheet may have saved it, with ; and names in capitals. Depots stand between the stops.
+    rows = rows_of(text, delimiter, source, 3 * MOST_STOPS)
     names = [_column(cell) for cell in next(rows, (1, []))[1]]
     if not COLUMNS.issubset(names):
         raise InputError(f"{source}: a solution as CSV has the columns route, position and id")
     routes: dict[str, dict[int, str]] = {}
     vehicles: dict[str, str] = {}
     for line, cells in rows:
-        row = {name: cell.strip() for name, cell in zip(names, cells, strict=False)}
+        row = {name: plain(cell.strip()) for name, cell in zip(names, cells, strict=False)}
         route, position, stop = (row.get(name, "") for name in ("route", "position", "id"))
         where = f"{source}, line {line}"
         if (stop and not route and row.get("reason")) or row.get("kind") in ("start", "end", "break"):

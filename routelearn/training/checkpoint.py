@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import IO, Any
 from zipfile import BadZipFile, ZipFile
@@ -24,7 +25,10 @@ class State(dict[str, Any]):
         self.path = path
 
     def __missing__(self, name: str) -> Any:
-        raise InputError(f"{self.path}: not a usable checkpoint (it holds no {name!r}); {REMEDY}")
+        raise self.unusable(f"it holds no {name!r}")
+
+    def unusable(self, reason: str) -> InputError:
+        return InputError(f"{self.path}: not a usable checkpoint ({reason}); {REMEDY}")
 
 
 def random_state() -> dict[str, Any]:
@@ -43,7 +47,13 @@ def restore_random_state(state: dict[str, Any]) -> None:
 
 def save(path: Path, state: dict[str, Any]) -> None:
     """Whatever happens, a whole checkpoint is there."""
-    replace_file(path, lambda file: torch.save({"format": FORMAT, **state}, file))
+
+    def write(file: IO[bytes]) -> None:
+        content = io.BytesIO()  # torch.save has errors of its own for a disk that is full
+        torch.save({"format": FORMAT, **state}, content)
+        file.write(content.getbuffer())
+
+    replace_file(path, write)
 
 
 def load(path: Path, device: torch.device | str = "cpu") -> State:

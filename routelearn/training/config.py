@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +15,7 @@ from routelearn.policies.base import shape_of
 from routelearn.policies.layers import NORMS
 from routelearn.problems.base import Problem, Varies
 from routelearn.registry import Registry
+from routelearn.settings import KINDS, check_value, fits, shown
 from routelearn.training.baselines import BASELINES
 from routelearn.training.losses import LOSSES
 from routelearn.training.making import PARTS, arguments, settings_of
@@ -25,8 +25,6 @@ PRECISIONS = ("auto", "float32", "bfloat16")
 REGISTRIES: dict[str, Registry[Any]] = {
     "problem": problems.PROBLEMS, "policy": POLICIES, "loss": LOSSES, "baseline": BASELINES,
 }  # fmt: skip
-KINDS = {int: "a whole number", float: "a finite number", bool: "true or false", str: "a word", tuple: "whole numbers",
-         dict: "numbers, words or true and false by name"}  # fmt: skip
 
 
 def option(default: Any, help: str, choices: Collection[str] = ()) -> Any:
@@ -35,17 +33,6 @@ def option(default: Any, help: str, choices: Collection[str] = ()) -> Any:
     if isinstance(default, dict):
         return dataclasses.field(default_factory=dict, hash=False, metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
-
-
-def fits(value: Any, default: Any) -> bool:
-    """Whether a value is of its default's kind; saved configurations are written by hand, too."""
-    if isinstance(default, tuple):
-        return isinstance(value, tuple) and all(type(part) is int for part in value)
-    if isinstance(default, dict):
-        return isinstance(value, dict) and all(isinstance(part, int | float | str) for part in value.values())
-    if isinstance(default, float):
-        return type(value) in (int, float) and math.isfinite(value)
-    return type(value) is type(default)
 
 
 def name_of(part: str, thing: Any) -> str:
@@ -132,8 +119,7 @@ class TrainConfig:
             if isinstance(value, list):
                 value = tuple(value)
                 object.__setattr__(self, field.name, value)
-            if not fits(value, default):
-                raise InputError(f"{field.name} is {value!r}; it must be {KINDS[type(default)]}")
+            check_value(field.name, value, default)
             choices = field.metadata["choices"]
             if isinstance(choices, Registry) and value not in choices:
                 plugins.available()  # an installed one may have it
@@ -150,23 +136,6 @@ class TrainConfig:
         for size, batch in zip(self.sizes, self.batch, strict=False):
             if len(self.batch) > 1 and batch != self.batch_of(size):
                 raise InputError(f"batch is {self.batch}; size {size} stands twice, give it the same number each time")
-        counts = ("solutions", "epochs", "epoch_steps", "layers", "width", "heads", "hidden", "validation_instances")
-        for name in (*counts, "evaluation_instances"):
-            low = {"layers": 0, "evaluation_instances": 2}.get(name, 1)  # one instance has no variance to test by
-            if getattr(self, name) < low:
-                raise InputError(f"{name} is {getattr(self, name)}; it must be {low} or more")
-        for name in ("rate", "gradient_norm", "clip", "explosion", "rollback", "preference_scale", "entropy_weight"):
-            if not getattr(self, name) > 0:
-                raise InputError(f"{name} is {getattr(self, name)}; it must be above 0")
-        for name in ("minutes", "warmup_epochs", "ramp_steps", "neighbours"):
-            if getattr(self, name) < 0:
-                raise InputError(f"{name} is {getattr(self, name)}; it must be 0 or more")
-        for name in ("hold", "ramp", "beta", "decay", "significance"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise InputError(f"{name} is {getattr(self, name)}; it must lie between 0 and 1")
-        for name in ("seed", "validation_seed"):
-            if not 0 <= getattr(self, name) < 2**32:
-                raise InputError(f"{name} is {getattr(self, name)}; it must lie between 0 and 2^32 - 1")
         if self.width % self.heads:
             raise InputError(f"width {self.width} is not a multiple of {self.heads} heads")
         for part in ("baseline", "loss"):
@@ -221,7 +190,7 @@ class TrainConfig:
                 hint = f" ({name} is an option of its own)" if name in self.names() else ""
                 raise InputError(f"settings name {name!r}, which is none of {which}; {could}{hint}")
             if not fits(value, known[name]):
-                raise InputError(f"setting {name} is {value!r}; it must be {KINDS[type(known[name])]}")
+                raise InputError(f"setting {name} is {shown(value)}; it must be {KINDS[type(known[name])]}")
 
     def chosen(self, part: str) -> Any:
         """The problem, policy, loss or baseline: the object that was given, or what is registered under its name."""

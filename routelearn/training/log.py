@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from routelearn.runtime.atomic import write_text
+from routelearn.runtime.atomic import unwritable, write_text
 
 METRICS = "metrics.jsonl"
 
@@ -55,8 +55,11 @@ class Tally:
 
 
 def append(metrics: Path, row: dict[str, Any]) -> None:
-    with open(metrics, "a") as file:
-        file.write(json.dumps(row) + "\n")
+    try:
+        with open(metrics, "a") as file:
+            file.write(json.dumps(row) + "\n")
+    except OSError as error:
+        raise unwritable(metrics, error) from error
 
 
 def read(metrics: Path) -> list[dict[str, Any]]:

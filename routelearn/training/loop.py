@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,11 @@ from torch import Tensor
 from routelearn.errors import InputError
 from routelearn.policies.kernels import select
 from routelearn.runtime.compiling import Captured, resolve_precision
+from routelearn.runtime.locking import held
+from routelearn.runtime.memory import told_if_too_large
 from routelearn.training import checkpoint, distributed, log, saving
 from routelearn.training.config import TrainConfig
+from routelearn.training.fitting import SMALLER, refuse_too_large
 from routelearn.training.log import Tally
 from routelearn.training.result import TrainingResult
 from routelearn.training.schedule import longer, scheduled_rate, set_rate, shorter
@@ -26,6 +30,7 @@ from routelearn.training.validation import Judge, astray, better
 BROKEN = "loss {!r} gave {} in step {} (n = {}) from finite costs and log-probabilities; does it divide by 0?"
 BACK = "validation is over {:.0%} worse than the best: back to it, half the rate"
 SKIPPED = "every step of this epoch was skipped because its gradient exploded; try a lower learning rate"
+FIRST_SAVE = 5.0  # seconds until the first save of what was trained; then twice as long, up to the usual
 Report = Callable[[dict[str, Any]], None]  # hears of every look at the run
 
 
@@ -53,7 +58,13 @@ def run(
     best.safetensors and last.safetensors, and begun-with.json: whatever else the caller wants to know of the run later.
     """
     precision = resolve_precision(config.precision, device)
-    with select.backend(backend), surroundings(device, precision, deterministic) as stop_signals:
+    refuse_too_large(config, device)
+    with (
+        told_if_too_large(SMALLER),
+        select.backend(backend),
+        surroundings(device, precision, deterministic) as stop_signals,
+        held(out) if distributed.rank() == 0 else nullcontext(),
+    ):
         state = RunState(
             config, device=device, precision=precision, compile=device.type == "cuda" if compile is None else compile,
             recipe=recipe, warm_start=warm_start,
@@ -71,7 +82,8 @@ def run(
         if not resume:
             saving.save(out, state, judge)  # a run that is killed in its first minute can be resumed, too
         try:
-            last, stopped = loop(state, judge, out, stop_signals, look_seconds, save_seconds, report)
+            with told_if_too_large(SMALLER):
+                last, stopped = loop(state, judge, out, stop_signals, look_seconds, save_seconds, report)
         except InputError:
             if state.step == 0 and distributed.rank() == 0:
                 saving.withdraw(out)
@@ -107,6 +119,7 @@ def loop(
     stride = 20 if device.type == "cuda" else 1
     tally, row, last_validation = Tally(state.notes), dict[str, Any](), dict[str, float]()
     last_save = last_report = state.elapsed
+    pause = min(FIRST_SAVE, save_seconds)
     first_step, applied = state.step, 0
     seconds, stop, _, judge_now = look_around(state, stop_signals, False, judge.due)
 
@@ -168,11 +181,11 @@ def loop(
             row.pop("note", None)  # told
             last_validation = tally.validation or last_validation
             tally, last_report = Tally(), state.elapsed
-        save_due = last_save + save_seconds
+        save_due = last_save + pause
         seconds, stop, save_now, judge_now = look_around(state, stop_signals, state.elapsed > save_due, judge.due)
         if save_now:
             saving.save(out, state, judge)
-            last_save = state.elapsed
+            last_save, pause = state.elapsed, min(2 * pause, save_seconds)
     saving.save(out, state, judge)
 
     if judge.step != state.step and not stop:  # a run that was stopped is not judged: it goes on as if it had not been

@@ -6,29 +6,12 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from routelearn.errors import InputError
+from routelearn.settings import PLAIN, parameters_of
 
 if TYPE_CHECKING:
     from routelearn.training.config import TrainConfig
 
 PARTS = ("problem", "policy", "loss", "baseline")  # parameters of these names mean objects, never settings
-PLAIN = (bool, int, float, str)
-
-
-def parameters_of(kind: type) -> dict[str, Any]:
-    """The parameters of a constructor, by name, with their defaults.
-
-    Where it takes **options, as one does that passes them on, those of the class it derives from are among them.
-    """
-    found: dict[str, Any] = {}
-    for cls in kind.__mro__[:-1]:
-        if "__init__" not in vars(cls):
-            continue
-        _, *own = inspect.signature(cls.__init__).parameters.values()  # type: ignore[misc]
-        named = {p.name: p.default for p in own if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
-        found = named | found
-        if not any(p.kind is p.VAR_KEYWORD for p in own):
-            break
-    return found
 
 
 def settings_of(kind: type, fields: set[str]) -> dict[str, Any]:

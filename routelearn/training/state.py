@@ -13,6 +13,7 @@ from torch import Tensor
 
 from routelearn import policies
 from routelearn.errors import InputError
+from routelearn.models.model_file import refuse_unfinite
 from routelearn.policies.base import shape_of
 from routelearn.problems.base import NumpyRng, Varies
 from routelearn.training import checkpoint, distributed, tours
@@ -24,6 +25,8 @@ from routelearn.training.warm_start import ancestry, start_from
 
 COUNTERS = ("step", "epoch", "instances", "rate_scale", "skipped", "rollbacks")
 MODULES = ("policy", "baseline", "optimiser")
+# What parts of a checkpoint raise that are not what a run saves.
+UNFIT = (KeyError, TypeError, ValueError, RuntimeError, ArithmeticError, AttributeError, IndexError)
 # A run goes on only as what it was, apart from the settings of its parts; how long, how fast and where it is
 # validated may change.
 FIXED = ("problem", "variants", "sizes", "policy", "baseline", "loss", "solutions", "multistart", "epoch_steps", "seed")
@@ -122,13 +125,29 @@ class RunState:
         }
 
     def load_state_dict(self, state: checkpoint.State) -> None:
-        """Go on from there. A state of another run is refused, and one that lacks something."""
+        """Go on from there. A state of another run is refused, and one that lacks something or is of another kind."""
+        try:
+            self.take(state)
+        except InputError:
+            raise
+        except UNFIT as error:
+            raise state.unusable(" ".join(str(error).split())[:200] or type(error).__name__) from error
+
+    def take(self, state: checkpoint.State) -> None:
         before = TrainConfig.from_dict(json.loads(state["config"]), self.config.objects)
         refuse_other_run(state.path, before, self.config)
+        for name, own in self.state_dict().items():
+            check_alike(own, state.get(name, own) if name == "origin" else state[name], name)
+        for name in MODULES if state["best"] else ():
+            check_alike(state[name], state["best"][name], f"best/{name}")
+        refuse_unfinite(state["policy"])
         self.policy.load_state_dict(state["policy"])
         self.baseline.load_state_dict(state["baseline"])
         # Only what Adam remembers: its settings, the rate's tensor among them, are this run's and on this device.
         self.optimiser.load_state_dict({**self.optimiser.state_dict(), "state": state["optimiser"]["state"]})
+        for weight, remembered in self.optimiser.state.items():
+            for name, value in remembered.items():
+                check_alike(value if value.dim() == 0 else weight, value, f"optimiser/{name}")
         self.norm_average.copy_(state["norm_average"])
         for name in COUNTERS:
             setattr(self, name, state[name])
@@ -192,6 +211,20 @@ def refuse_other_run(path: Path, theirs: TrainConfig, ours: TrainConfig) -> None
         for name, value in then.items():
             if now[name] != value:
                 raise InputError(f"{path}: was trained with {name} {value}, not {now[name]}")
+
+
+def check_alike(own: Any, given: Any, where: str) -> None:
+    """Refuse a part of another kind than ours, as far as ours goes: a fresh run remembers less than a saved one."""
+    kind: type = next((one for one in (Tensor, dict) if isinstance(own, one)), type(own))
+    if own is not None and not (isinstance(given, kind) and isinstance(own, bool) == isinstance(given, bool)):
+        raise ValueError(f"{where} is of another kind: {type(given).__name__}, not {kind.__name__}")
+    if isinstance(own, Tensor) and (given.shape, given.dtype) != (own.shape, own.dtype):
+        raise ValueError(f"{where} is {given.dtype} {tuple(given.shape)}, not {own.dtype} {tuple(own.shape)}")
+    if isinstance(own, int | float) and not 0 <= given < math.inf:
+        raise ValueError(f"{where} is {given}")
+    if isinstance(own, dict):
+        for name in own.keys() & given.keys():
+            check_alike(own[name], given[name], f"{where}/{name}")
 
 
 def restore_optimiser(optimiser: torch.optim.Optimizer, saved: dict[str, Any]) -> None:

@@ -17,12 +17,12 @@ from routelearn.errors import InputError
 from routelearn.models import FOLDER
 from routelearn.problems import Problem
 from routelearn.runtime.compiling import best_device
+from routelearn.settings import parameters_of
 from routelearn.training import loop, recipes, saving
 from routelearn.training.baselines import Baseline
 from routelearn.training.config import PARTS, REGISTRIES, TrainConfig, name_of, refuse_unknown
 from routelearn.training.log import METRICS
 from routelearn.training.losses import Loss
-from routelearn.training.making import parameters_of
 from routelearn.training.result import TrainingResult
 
 
@@ -189,7 +189,7 @@ def read_config(path: Path, missing: str, objects: Mapping[str, Any] | None = No
         raise InputError(f"{path}: {missing}")
     try:
         values = json.loads(path.read_text())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not a run's configuration ({error})") from error
     if not isinstance(values, dict):
         raise InputError(f"{path}: not a run's configuration (it must be an object)")
@@ -198,7 +198,8 @@ def read_config(path: Path, missing: str, objects: Mapping[str, Any] | None = No
 
 def read_begun_with(out: Path) -> dict[str, Any]:
     """What a run was begun with beside its configuration; nothing where that is not known."""
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError, RecursionError):
         found = json.loads((out / saving.BEGUN_WITH).read_text())
-        return found if isinstance(found, dict) else {}
+        if isinstance(found, dict) and isinstance(found.get("reference"), str | None):
+            return found
     return {}

@@ -40,6 +40,7 @@ def folder(tmp_path_factory):
     torch.save({"weights": 3}, path / "foreign.pt")
     (path / "broken" / "run").mkdir(parents=True)
     (path / "broken" / "run" / "config.json").write_text("{")
+    (path / "deep.json").write_text("[" * 100_000)
     (path / "listed").mkdir()
     (path / "listed" / "config.json").write_text("[1]")
     (path / "strange").mkdir()
@@ -135,6 +136,15 @@ BAD = [
     ("import-authors {}/foreign.pt --out {}/m.safetensors", "Missing option '--problem'", "--help"),
     # train
     ("train tps 20 " + TRAIN, "unknown problem 'tps'", "the choices are"),
+    ("train --config {}/deep.json " + TRAIN, "deep.json: not a run's configuration", "recursion"),
+    ("train tsp 20 --batch 1000000000000 " + TRAIN, "batch 1,000,000,000,000 of size 20", "a smaller batch"),
+    ("train tsp 20 --width 1000000000 " + TRAIN, "width is 1000000000", "or less"),
+    ("train tsp 20 --width 1000000 --heads 1 " + TRAIN, "width 1,000,000", "needs less"),
+    ("train tsp 20 --layers 1000000000 " + TRAIN, "layers is 1000000000", "1,000 or less"),
+    ("train tsp 20 --hidden 1000000000000 " + TRAIN, "hidden is 1000000000000", "or less"),
+    ("train tsp 20 --solutions 1000000000000 " + TRAIN, "1,000,000,000,000 solutions", "needs less"),
+    ("train tsp 1000000000000 " + TRAIN, "of size 1,000,000,000,000", "needs less"),
+    ("train tsp 20 --validation-instances 1000000000000 " + TRAIN, "1,000,000,000,000 validation", "needs less"),
     ("train tsp 20;50 " + TRAIN, "sizes is '20;50'", "such as 20,50,100"),
     ("train tsp 1 " + TRAIN, "sizes are (1,)", "each 2 or more"),
     ("train tsp 20 --batch some " + TRAIN, "batch is 'some'", "joined by commas"),

@@ -5,7 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from routelearn.data.csv_file import parse
+from routelearn.data.csv_file import first_line, parse
+from routelearn.data.stops import MOST_STOPS
 from routelearn.errors import InputError
 
 
@@ -188,3 +189,15 @@ def test_a_mistake_is_named_with_its_line(case):
         parse(text, "stops.csv")
     assert str(caught.value).startswith("stops.csv")
     assert "\n" not in str(caught.value)
+
+
+def test_a_table_of_more_stops_than_are_read_is_not_read_on():
+    """It is refused at the first row too many: a damaged line further on is never seen."""
+    text = "x,y\n" + "1,2\n" * (MOST_STOPS + 10) + '"cut off'
+    with pytest.raises(InputError, match=rf"line {MOST_STOPS + 3}: at most 100,000 rows are read; split the file"):
+        parse(text, "many.csv")
+
+
+@pytest.mark.parametrize("text", ["x,y\n1,2", "\n \r\n\tx\ty\r1\t2", "  x,y", "\r\rx,y\r1,2\r"])
+def test_the_first_line_is_the_one_that_a_list_of_lines_has(text):
+    assert first_line(text) == next(line for line in text.splitlines() if line.strip())

@@ -1,6 +1,7 @@
 """Files of instances: what is written reads back, and damaged files are refused in one clear line."""
 
 import io
+import tracemalloc
 import zipfile
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from routelearn.data import npz, read_instances
 from routelearn.data.generate import generate
+from routelearn.data.reading import read_stops
 from routelearn.errors import InputError
 from routelearn.problems import PROBLEMS, get
 
@@ -134,6 +136,21 @@ def test_a_file_that_unpacks_beyond_the_limit_is_refused(tmp_path):
     np.savez_compressed(tmp_path / "zeros.npz", xy=np.zeros(200_000))
     with pytest.raises(InputError, match="unpacks to more than"):
         npz.arrays_of((tmp_path / "zeros.npz").read_bytes(), "zeros.npz", limit=100_000)
+
+
+def test_stops_are_not_unpacked_beyond_the_limit_of_a_file_of_stops(tmp_path):
+    """Zeros pack a thousandfold: the file is small, and what comes out of it is not."""
+    path = tmp_path / "zeros.npz"
+    np.savez_compressed(path, problem="tsp", format_version=1, xy=np.zeros((1, 25_000_000, 2), np.float32))
+    assert path.stat().st_size < 2**20
+    tracemalloc.start()
+    try:
+        for source in (path, f"{path}[0]"):
+            with pytest.raises(InputError, match="unpacks to more than the 64 MB that are read"):
+                read_stops(source)
+        assert tracemalloc.get_traced_memory()[1] < 80 * 2**20  # the read itself reserves 64
+    finally:
+        tracemalloc.stop()
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

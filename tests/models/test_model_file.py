@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import pickle
 import struct
@@ -205,6 +206,14 @@ def test_someone_elses_safetensors_are_refused(tmp_path):
         ({"options": {"hidden": 10**12}}, "damaged"),
         ({"options": {"norm": "none"}}, "unknown normalisation 'none'"),
         ({"options": {"colour": "red"}}, "colour"),
+        ({"options": {"clip": "abc"}}, "clip is 'abc'; it must be a finite number"),
+        ({"options": {"clip": math.nan}}, "clip is nan; it must be a finite number"),
+        ({"options": {"clip": 10**400}}, "clip is 1000.*; it must be a finite number"),
+        ({"options": {"clip": -1.0}}, "clip is -1.0; it must be above 0"),
+        ({"options": {"neighbours": -1}}, "neighbours is -1; it must be 0 or more"),
+        ({"options": {"neighbours": 1.5}}, "neighbours is 1.5; it must be a whole number"),
+        ({"options": {"heads": 2.0}}, "heads is 2.0; it must be a whole number"),
+        ({"options": {"norm": ["batch"]}}, "it must be a word"),
     ],
 )
 def test_a_header_that_does_not_fit_is_refused_before_it_costs_memory(saved, changes, message):
@@ -230,6 +239,15 @@ def test_weights_that_are_missing_or_too_many_are_refused(saved):
     del tensors["out.weight"]
     save_file(tensors, saved, metadata=header)
     refused(saved, r"out\.weight")
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("name", ["out.weight", "encoder.layers.0.norm_attention.running_var"])
+def test_weights_that_are_not_finite_are_refused_by_name(saved, name, value):
+    header, tensors = header_of(saved), tensors_of(saved)
+    tensors[name].view(-1)[-1] = value
+    save_file(tensors, saved, metadata=header)
+    refused(saved, f"{name} is not finite")
 
 
 # -------------------------------------------------------------------------------------- choosing a model

@@ -21,10 +21,10 @@ class StandIn:
 
     def __init__(self, lane, limits, models, hear):
         self.lane, self.ready, self.busy, self.dead, self.jobs = lane, False, False, False, {}
-        self.told, self.hear = [], hear
+        self.told, self.hear, self.reason = [], hear, ""
         self.out = SimpleNamespace(shutdown=lambda wait: None)
         self.pipe = SimpleNamespace(close=lambda: None)
-        self.process = SimpleNamespace(pid=0, kill=lambda: self.says("died"), join=lambda _: None)
+        self.process = SimpleNamespace(pid=0, exitcode=-9, kill=lambda: self.says("died"), join=lambda _: None)
 
     def tell(self, kind, content=None):
         self.told.append((kind, content))
@@ -46,6 +46,18 @@ def with_pool(story, monkeypatch, **counts):
         await pool.close()
 
     asyncio.run(scene())
+
+
+def test_the_log_says_why_a_worker_died(monkeypatch, caplog):
+    async def story(pool):
+        first = pool.workers["long"][0]
+        first.says("failed", "RuntimeError: cannot cache function")
+        first.says("died")
+        (await replaced(pool)).says("died")
+
+    with_pool(story, monkeypatch)
+    assert "of the lane long died (process 0): RuntimeError: cannot cache function" in caplog.text
+    assert "died (process 0): exit status -9" in caplog.text
 
 
 async def replaced(pool, lane="long"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
@@ -123,6 +124,32 @@ def test_a_csv_is_read_by_position_not_by_line(files: Path) -> None:
     shuffled = np.random.default_rng(0).permutation(lines).tolist()
     (files / "b.csv").write_text("\n".join([header, *shuffled]) + "\n")
     assert read_routes("b.csv") == read_routes("a.csv")
+
+
+FORMULAS = (
+    '=HYPERLINK("http://a.example","x")',
+    "+1+cmd|' /C calc'!A0",
+    "-2+3+cmd|' /C calc'!A0",
+    "@SUM(1+1)",
+    "'=1",
+    "''@a",
+)
+
+
+@pytest.mark.parametrize("options", [(), ("--vehicles", "2")])  # a problem's writer, and that of rounds
+def test_ids_that_a_spreadsheet_would_run_are_escaped_and_read_back(files: Path, options: tuple[str, ...]) -> None:
+    with (files / "f.csv").open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(("id", "x", "y", "demand"))
+        rows.writerows((name, i, i * i, int(i > 0)) for i, name in enumerate(("depot", *FORMULAS, "+49 30 1", "-5")))
+    call(solve, "f.csv", "--capacity", 9, *options, "--seconds", 0, "--out", "a.csv")
+    with (files / "a.csv").open(newline="") as file:
+        cells = [cell for row in csv.reader(file) for cell in row]
+    assert {f"'{name}" for name in FORMULAS} <= set(cells)
+    assert {"+49 30 1", "-5"} <= set(cells)
+    assert not [cell for cell in cells if cell[:1] in "=@" and cell]
+    assert {str(stop) for route in read_routes("a.csv")[0] for stop in route} >= {*FORMULAS, "+49 30 1", "-5"}
+    printed("a.csv", "--stops", "f.csv", "--capacity", 9, *options)
 
 
 def test_a_csv_that_a_spreadsheet_saved_is_read(files: Path) -> None:

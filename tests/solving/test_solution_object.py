@@ -87,3 +87,26 @@ def test_pictures_of_other_kinds_are_refused(tmp_path) -> None:
         solve(SQUARE, seconds=0).plot(tmp_path / "a.gif")
     with pytest.raises(InputError, match="cannot be written"):
         solve(SQUARE, seconds=0).plot(tmp_path / "nowhere" / "a.html")
+
+
+@pytest.mark.parametrize("seconds", [0, 0.05])
+def test_deliveries_of_nothing_are_an_answer_without_routes(seconds):
+    found = solve(
+        [[0, 0], [1, 1], [2, 3]], problem="sdvrp", demand=[0, 0, 0], capacity=5, seconds=seconds
+    )  # fmt: skip
+    assert (found.routes, found.cost) == ([], 0.0)
+
+
+def test_a_tour_without_length_that_leaves_nothing_out_costs_exactly_nothing():
+    draw = np.random.default_rng(0)
+    for _ in range(20):
+        prize, penalty = draw.random(30), 1000 * draw.random(30)
+        prize[0] = penalty[0] = 0
+        least = 0.999 * float(prize.sum())  # every stop is needed
+        found = solve(np.zeros((30, 2)), problem="pctsp", prize=prize, penalty=penalty, min_prize=least, seconds=0)
+        assert found.cost == 0
+
+
+def test_deliveries_of_more_loads_than_can_be_listed_are_refused_at_once():
+    with pytest.raises(InputError, match=r"the demands fill 1,000,000 vehicles; at most 10,000 are planned"):
+        solve([[0, 0], [1, 1], [2, 3]], problem="sdvrp", demand=[0, 600_000, 400_000], capacity=1, seconds=0)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -93,3 +96,29 @@ def test_the_time_for_all_together_is_kept() -> None:
     began = time.perf_counter()
     solve_many(coords, seconds=2)
     assert time.perf_counter() - began < 2 * 1.15 + 1  # a second more: other tests share the processors
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_forked_child_solves_after_its_parent_did():
+    """Its parent's threads are not there: whoever waits for them waits for ever."""
+    done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=120)
+    assert done.stdout.split() == ["64", "64", "ended"], done.stderr
+
+
+FORKED = """
+import os, signal, time
+import numpy as np, routelearn
+xy = np.random.default_rng(0).random((64, 50, 2))
+print(len(routelearn.solve_many(xy, seconds=0.2)), flush=True)
+child = os.fork()
+if child == 0:
+    print(len(routelearn.solve_many(xy, seconds=0.2)), flush=True)
+    os._exit(0)
+end = time.monotonic() + 30
+while time.monotonic() < end and not os.waitpid(child, os.WNOHANG)[0]:
+    time.sleep(0.05)
+if time.monotonic() < end:
+    print("ended")
+else:
+    os.kill(child, signal.SIGKILL)
+"""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import random
 
 import pytest
 import torch
-from train_cases import differences, run, tiny
+from train_cases import CPU, differences, run, tiny
 
 from routelearn.errors import InputError
 from routelearn.training import checkpoint
+from routelearn.training.state import RunState
 
 CONFIG = tiny(width=8, heads=1, hidden=8, epochs=1)
 NEEDED = (
@@ -95,3 +98,40 @@ def test_a_checkpoint_from_before_origins_were_kept_goes_on(whole, tmp_path):
     state = {name: value for name, value in checkpoint.load(path).items() if name in (*NEEDED, "format")}
     torch.save(state, path)
     assert run(tiny(width=8, heads=1, hidden=8, epochs=2), tmp_path, resume=True).step == 6
+
+
+def places(value, path=()):
+    """Every part of a nested state, apart from the optimiser's settings, which a run sets itself."""
+    if path:
+        yield path
+    if isinstance(value, dict | list) and path[-1:] != ("param_groups",):
+        for key in value if isinstance(value, dict) else range(len(value)):
+            yield from places(value[key], (*path, key))
+
+
+def test_a_part_of_another_kind_is_refused_in_one_line(whole, tmp_path):
+    path, wrong = tmp_path / "checkpoint.pt", ("abc", [1], {"a": 1}, -1, 1.5, torch.zeros(2, 3), float("nan"))
+    path.write_bytes(whole)
+    good = dict(checkpoint.load(path))
+    fresh = RunState(CONFIG, device=CPU, precision="float32", compile=False)
+    fresh.load_state_dict(checkpoint.State(path, copy.deepcopy(good)))
+    for i, (*above, last) in enumerate(p for p in places(good) if p[0] not in ("format", "origin")):
+        state = copy.deepcopy(good)
+        part = functools.reduce(lambda held, key: held[key], above, state)
+        value = next(w for w in wrong[i % len(wrong) :] + wrong if type(w) is not type(part[last]))
+        if last == "param_groups" or (above[-1:] == ["best"] and last in ("instances", "elapsed")):
+            continue  # nobody reads the first; the others are only told
+        part[last] = value
+        with pytest.raises(InputError, match=r"not a usable checkpoint \(.*begin another run") as caught:
+            fresh.load_state_dict(checkpoint.State(path, state))
+        assert "\n" not in str(caught.value), (*above, last)
+
+
+def test_weights_that_are_no_numbers_are_refused(whole, tmp_path):
+    path = tmp_path / "checkpoint.pt"
+    path.write_bytes(whole)
+    state = dict(checkpoint.load(path))
+    state["policy"]["out.weight"].fill_(float("nan"))
+    torch.save(state, path)
+    with pytest.raises(InputError, match=r"out\.weight is not finite"):
+        run(CONFIG, tmp_path, resume=True)

@@ -103,6 +103,17 @@ def test_saving_as_it_goes_does_not_disturb_the_run(tmp_path):
     assert differences(final_state(tmp_path / "seldom"), final_state(tmp_path / "often")) == []
 
 
+def test_the_first_minute_is_saved_too(tmp_path, monkeypatch):
+    monkeypatch.setattr("routelearn.training.loop.FIRST_SAVE", 1e-9)
+    steps = []
+
+    def note(row):
+        steps.append(checkpoint.load(tmp_path / "checkpoint.pt")["step"])
+
+    run(tiny(epochs=4), tmp_path, save_seconds=60.0, report=note)
+    assert 0 < steps[-1] < 12, "saved before the end, and not only at the beginning"
+
+
 def test_the_same_seed_gives_the_same_run_and_another_does_not(tmp_path):
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         run(tiny(seed=seed, epochs=1), tmp_path / name)

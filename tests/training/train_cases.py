@@ -59,8 +59,9 @@ def make_step(
 
 def parts_of(config: TrainConfig, policy: Any, rollout_steps: dict[int, int], **others: Any) -> Any:
     """What a step or a baseline reads of a run's state."""
+    problem = problems.get(config.problem)
     return SimpleNamespace(
-        config=config, problem=problems.get(config.problem), policy=policy, rollout_steps=rollout_steps,
+        config=config, problem=problem, turns=(problem,), policy=policy, rollout_steps=rollout_steps,
         precision="float32", device=CPU, compile=False, lessons={}, **others,
     )  # fmt: skip
 

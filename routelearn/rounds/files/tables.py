@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from routelearn.data.csv_file import DELIMITERS, check_not_xml, declared_delimiter, rows_of
+from routelearn.data.csv_file import DELIMITERS, check_not_xml, declared_delimiter, first_line, rows_of
 from routelearn.data.excel_file import sheets
 from routelearn.data.numbers import blank, shown
 from routelearn.data.records import Row
@@ -22,7 +22,7 @@ VEHICLE_SHEETS = ("vehicles", "vehicle", "vans", "fleet", "fahrzeuge", "flotte",
 def csv_table(text: str, source: str, kind: type) -> Table:
     """A CSV text with a header; decimal commas are allowed where commas do not delimit."""
     check_not_xml(text, source)
-    first = next(line for line in text.splitlines() if line.strip())
+    first = first_line(text)
     said = declared_delimiter(first)
     delimiter = said or _delimiter(first, kind)
     lines = list(rows_of(text, delimiter, source))[0 if said is None else 1 :]

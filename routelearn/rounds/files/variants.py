@@ -18,7 +18,7 @@ def read_set(path: str | Path, limit: int = TEXT_LIMIT) -> list[Round]:
     file, row = instance_in(str(path)) or (str(path), None)
     if Path(file).suffix.lower() != ".npz" or not Path(file).is_file():
         return []
-    problem, batch = npz.parse(read_bytes(file, limit), file)
+    problem, batch = npz.parse(read_bytes(file, limit), file, limit=limit)
     if problem != PROBLEM:
         return []
     count = batch.xy.shape[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import threading
@@ -214,6 +215,27 @@ def test_megabytes_of_json_are_read_beside_the_loop(server):
             thread.join()
     assert statuses == [422] * 6
     assert max(watch.seconds) < 1
+
+
+def test_the_loop_turns_while_a_large_body_is_read():
+    from pydantic import TypeAdapter
+
+    from routelearn.serve.parsing import Parser
+    from routelearn.serve.schemas import bodies
+
+    data = json.dumps({"instances": [{"coords": many(1500, row)} for row in range(60)]}).encode()
+    turns = 0
+
+    async def read():
+        nonlocal turns
+        reading = asyncio.create_task(Parser().read(TypeAdapter(bodies().batch), data))
+        while not reading.done():
+            await asyncio.sleep(0)
+            turns += 1
+        return await reading
+
+    assert len(asyncio.run(read())["instances"]) == 60
+    assert turns > 3, "one to begin and one to end would be a read on the loop itself"
 
 
 @pytest.mark.parametrize("given", [{"metric": "EUC_2D"}, {}], ids=["metric", "latlon"])

@@ -504,7 +504,7 @@ def test_a_file_that_is_dropped_in_the_first_second_is_read(server, browser, ear
     context = browser.new_context(bypass_csp=True)
     opened, complaints, held = context.new_page(), [], []
     opened.on("pageerror", lambda error: complaints.append(str(error)))
-    opened.route("**/page/main.js" if early == "before the script" else "**/problems", held.append)
+    opened.route("**/page/main.js" if early == "before the script" else "**/problems", lambda route: held.append(route))
     opened.goto(server.url, wait_until="commit")
     opened.wait_for_function("document.getElementById('file') !== null")
     while not held:

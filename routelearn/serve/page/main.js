@@ -396,5 +396,5 @@ async function start() {
 }
 
 theme(localStorage.getItem("theme") || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"));
-wire();
 started = start();
+wire();

@@ -28,7 +28,6 @@ from urllib.parse import urlsplit
 from serve_load import memory, percentile, start
 
 PATIENCE = 60.0  # seconds in which an answer must be there
-LONG_NAMES = [f"{i:0>190}" for i in range(1000)]  # make large answers
 
 
 @dataclass
@@ -47,6 +46,18 @@ class Attack:
     rows: dict[str, Row] = field(default_factory=dict)
     livez: list[float] = field(default_factory=list)
     rng: random.Random = field(default_factory=lambda: random.Random(1))
+
+    def __post_init__(self) -> None:
+        """Large requests are made once: making them would delay the clients, and with them what is measured."""
+        instances = [{"coords": self.places(100)} for _ in range(200)]
+        self.large_batch = self.post("/solve/batch", {"instances": instances, "seconds": 0})
+        instances = [{"coords": self.places(1999), "metric": "EUC_2D"}] * 100
+        self.many_matrices = self.post("/solve/batch", {"instances": instances, "seconds": 1})
+        names, cells = ",".join(f"c{i}" for i in range(20_000)), ",1" * 20_000
+        table = f"x,y,{names}\n1,2{cells}\n3,4{cells}\n"
+        self.many_columns = self.post("/stops", {"name": "wide.csv", "text": table})
+        ids = [f"{i:0>190}" for i in range(1000)]  # every solution of the stream repeats them
+        self.long_names = self.post("/solve/stream", {"coords": self.places(1000), "ids": ids, "seconds": 2})
 
     def places(self, count: int) -> list[list[float]]:
         return [[round(self.rng.random(), 4), round(self.rng.random(), 4)] for _ in range(count)]
@@ -91,8 +102,7 @@ class Attack:
             row.lost += 1
 
     async def batch(self, row: Row) -> None:
-        instances = [{"coords": self.places(100)} for _ in range(200)]
-        await self.exchange(row, self.post("/solve/batch", {"instances": instances, "seconds": 0}))
+        await self.exchange(row, self.large_batch)
         await asyncio.sleep(2)
 
     async def alive(self, row: Row) -> None:
@@ -123,14 +133,11 @@ class Attack:
         await asyncio.sleep(0.2)
 
     async def wide_table(self, row: Row) -> None:
-        names, cells = ",".join(f"c{i}" for i in range(20_000)), ",1" * 20_000
-        body = {"name": "wide.csv", "text": f"x,y,{names}\n1,2{cells}\n3,4{cells}\n"}
-        await self.exchange(row, self.post("/stops", body))
+        await self.exchange(row, self.many_columns)
         await asyncio.sleep(1)
 
     async def heavy_batch(self, row: Row) -> None:
-        instances = [{"coords": self.places(1999), "metric": "EUC_2D"}] * 100
-        await self.exchange(row, self.post("/solve/batch", {"instances": instances, "seconds": 1}))
+        await self.exchange(row, self.many_matrices)
         await asyncio.sleep(2)
 
     async def unread(self, row: Row) -> None:
@@ -138,8 +145,7 @@ class Attack:
         row.asked += 1
         _, writer = await asyncio.open_connection(*self.where)
         writer.transport.pause_reading()  # type: ignore[attr-defined]
-        body = {"coords": self.places(1000), "ids": LONG_NAMES, "seconds": 2}
-        writer.write(self.post("/solve/stream", body))
+        writer.write(self.long_names)
         await asyncio.sleep(max(0.0, min(PATIENCE / 2, self.until - time.perf_counter())))
         writer.transport.abort()
 

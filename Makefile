@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 EXTRAS := solvers,exact,lkh,tensorboard,excel,cluster,serve,service-tests
 
-.PHONY: demo test test-all lint clean
+.PHONY: demo test test-all lint attack clean
 
 # The package and what it needs, at the pinned versions. torch comes first, on its own, so that the pin decides.
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -39,6 +39,12 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# Attacks on the service beside honest clients; MINUTES=1 is the short form.
+MINUTES ?= 30
+attack: $(VENV)/.extras
+	$(BIN)/python -m pytest tests/serve/test_serve_attack.py
+	$(BIN)/python benchmarks/attack.py --minutes $(MINUTES)
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache demo.png

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import socket
 from enum import StrEnum
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import typer
 
@@ -39,6 +41,16 @@ def serve(
     rollouts: int = typer.Option(1280, min=1, help="Most rollouts of a decoding strategy."),
     think_nodes: int = typer.Option(200, min=2, help="Most stops in a rollout that is shown step by step."),
     think_numbers: int = typer.Option(100_000, min=4, help="Most steps times stops in such a rollout."),
+    legs: int = typer.Option(
+        20_000_000,
+        min=4,
+        help="Most lengths in the matrices of a batch that is searched; latlon and metric make a matrix, too.",
+    ),
+    head_kilobytes: int = typer.Option(32, min=1, help="Largest request line with headers, in kilobytes."),
+    head_seconds: float = typer.Option(10.0, min=0.1, help="Seconds in which they must arrive."),
+    unread_seconds: float = typer.Option(
+        20.0, min=0.1, help="Seconds after which a client that reads nothing of its answer is disconnected."
+    ),
     queue: int = typer.Option(512, min=1, help="Most requests waiting in a lane."),
     in_flight: int = typer.Option(1024, min=1, help="Most requests answered at once."),
     grace: int = typer.Option(10, min=0, help="Seconds that running requests get to finish after SIGTERM."),
@@ -78,6 +90,7 @@ def serve(
         import uvicorn
 
         from routelearn.serve.app import create_app
+        from routelearn.serve.connections import Connection
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("routelearn"):
             raise
@@ -99,7 +112,7 @@ def serve(
         raise InputError(f"--{next(iter(given)).replace('_', '-')} is for --on ray; leave it out, or add --on ray")
     limits = Limits(
         body_kilobytes, nodes, instances, seconds, rollouts, think_nodes, think_numbers, queue, in_flight, iterations,
-        entries,
+        entries, head_kilobytes, head_seconds, unread_seconds, legs,
     )  # fmt: skip
     processors = usable_processors() if on is Place.local else replica_cpus or 1
     workers = {"construct": constructors or processors, "short": short_workers, "long": long_workers or processors}
@@ -116,9 +129,11 @@ def serve(
         return
     with bind(host, port) as listening:
         app = create_app(limits, workers, token, models=models, cors=cors)
-        server = uvicorn.Server(
-            uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=grace, backlog=BACKLOG, ws="none")
+        http = cast("type[asyncio.Protocol]", partial(Connection, limits=limits))
+        config = uvicorn.Config(
+            app, log_level="warning", timeout_graceful_shutdown=grace, backlog=BACKLOG, ws="none", http=http
         )
+        server = uvicorn.Server(config)
         where = address(*listening.getsockname()[:2])
         typer.echo(f"routelearn on {where} (the page), {where}docs (the interface); press Ctrl-C to stop", err=True)
         with contextlib.suppress(KeyboardInterrupt):

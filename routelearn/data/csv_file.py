@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from routelearn.data.names import PLACES, candidate, check_names, spelled, table
+from routelearn.data.names import MOST_COLUMNS, PLACES, candidate, check_names, check_width, spelled, table
 from routelearn.data.numbers import blank, shown
 from routelearn.data.records import Row, to_stops
 from routelearn.data.stops import MOST_STOPS, Stops
@@ -37,9 +37,10 @@ def parse(text: str, source: str, matrix: np.ndarray | None = None, problem: str
     if declared is not None:
         next(lines, None)
     header_line, header = next(lines, (1, []))  # a line of nothing but delimiters is blank
+    where = f"{source}, line {header_line}"
+    check_width(len(header), where)
     names = [" ".join(cell.split()) for cell in header]
     known = {candidate(name, problem) for name in names} - {None}
-    where = f"{source}, line {header_line}"
     if not header or (not known and any(_NUMBER.fullmatch(cell) for cell in header)):
         raise InputError(f"{where}: no header; the first line must name the columns, as x,y or id,lat,lon,demand")
     check_names(names, where, problem)
@@ -55,7 +56,8 @@ def parse(text: str, source: str, matrix: np.ndarray | None = None, problem: str
             "(addresses must be geocoded first, or their lengths given with --matrix)"
         )
     names = [name or f"column {i}" for i, name in enumerate(names, 1)]
-    numeric = [name for name in names if table(problem).numeric(candidate(name, problem))]
+    numbers = table(problem)
+    numeric = [name for name in names if numbers.numeric(candidate(name, problem))]
     rows: list[Row] = []
     for line, cells in lines:
         if len(cells) > len(names) and not any(cell.strip() for cell in cells[len(names) :]):
@@ -97,13 +99,18 @@ def declared_delimiter(first: str) -> str | None:
 
 def _delimiter(first: str, problem: str | None) -> str:
     """The one that gives the header the most known names, else the most columns; blanks for known names only."""
-    words = first.split()
+    words = first.split(maxsplit=MOST_COLUMNS)
     if len(words) > 1 and all(candidate(word, problem) for word in words):
         return "\t" if "\t" in first else " "
     return max(
         DELIMITERS,
-        key=lambda d: (sum(candidate(cell.strip('"'), problem) is not None for cell in first.split(d)), first.count(d)),
+        key=lambda d: (sum(candidate(cell, problem) is not None for cell in cells_of(first, d)), first.count(d)),
     )
+
+
+def cells_of(first: str, delimiter: str) -> list[str]:
+    """The names in a first line, as many as a table may have."""
+    return [cell.strip(' "') for cell in first.split(delimiter, MOST_COLUMNS)]
 
 
 def _listed(header: list[str]) -> str:

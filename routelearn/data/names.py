@@ -37,6 +37,8 @@ MARKED = {"1", "true", "yes", "y", "x", "depot", "ja", "wahr", "oui", "vrai", "s
 UNMARKED = {"", "0", "false", "no", "n", "nein", "falsch", "non", "faux", "falso"}
 TYPOS = 200  # unknown names that are compared with the known ones, which takes long
 LISTED = 12  # names in one note
+LONGEST_NAME = 200  # characters of a name that may be a known one, with its unit
+MOST_COLUMNS = 1000  # columns, or keys of stops, in one file
 _ZERO = re.compile(r"(0+([.,]0*)?|false|no|n|nein|non|\[\]|\{\})", re.ASCII)
 # The two columns of a stretch, such as a window; numbers from 1 do for any shape.
 ENDS = (
@@ -148,6 +150,8 @@ def spelled(name: str, problem: str | None = None) -> str | None:
 
 def candidate(name: str, problem: str | None = None) -> str | None:
     """What a column of this name may be: `understand` decides."""
+    if len(name) > LONGEST_NAME:
+        return None
     names, plain = table(problem), folded(name)
     return names.spellings.get(plain) or _word(names, plain) or BESIDE.get(plain)
 
@@ -205,6 +209,12 @@ def _fits(names: Table, ours: str, values: Sequence[Any]) -> bool:
     if ours == "depot":  # a column that names the warehouse of each stop marks none
         return all(str(value).strip().lower() in MARKED | UNMARKED for value in values)
     return ours not in names.columns or not all(map(zero, values))
+
+
+def check_width(count: int, where: str) -> None:
+    """Refuse a table with more columns than people have: each name is compared with all known ones."""
+    if count > MOST_COLUMNS:
+        raise InputError(f"{where}: {count:,} columns; at most {MOST_COLUMNS:,} are read, so remove those not needed")
 
 
 def check_names(names: Iterable[str], where: str, problem: str | None = None) -> None:

@@ -8,7 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from routelearn.data.names import MARKED, PLACES, TYPOS, UNMARKED, candidate, check_names, spelled, table, understand
+from routelearn.data.names import (
+    MARKED,
+    PLACES,
+    TYPOS,
+    UNMARKED,
+    candidate,
+    check_names,
+    check_width,
+    spelled,
+    table,
+    understand,
+)
 from routelearn.data.numbers import blank, column_of, shown, stand_in, value_of
 from routelearn.data.rules import check_rules
 from routelearn.data.stops import Stops
@@ -134,6 +145,7 @@ def _understood(rows: Sequence[Row], source: str, problem: str | None) -> tuple[
                 columns[name], first[name] = [], place
             if not blank(value):
                 columns[name].append(value)
+    check_width(len(columns), source)
     claims = understand(columns, source, problem)
     for name in islice((name for name in columns if candidate(name, problem) is None), TYPOS):
         check_names([name], f"{source}, {first[name]}", problem)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import FastAPI, Query, Request
+from fastapi import Body, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
 from fastapi.staticfiles import StaticFiles
+from pydantic import TypeAdapter
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
@@ -25,9 +27,10 @@ from routelearn.serve import catalogue
 from routelearn.serve import schemas as s
 from routelearn.serve.batching import Job, lane_of
 from routelearn.serve.guard import Guard
-from routelearn.serve.jobs import PLACES, field_of, source_of
+from routelearn.serve.jobs import MEASURED, PLACES, field_of, source_of
 from routelearn.serve.limits import Limits, Refused, over
 from routelearn.serve.metrics import CONTENT_TYPE, Metrics
+from routelearn.serve.parsing import AS_BYTES, Parser, UnreadRoute
 from routelearn.serve.words import refusal_of, unreadable
 from routelearn.serve.worker import encode
 from routelearn.serve.workers import Pool
@@ -49,6 +52,7 @@ FIRST = next(iter(PROBLEMS))  # the problem of a random instance, if none is nam
 ENDING = "the service is shutting down"
 TAKE_ROUNDS = ("/solve", "/solve/stream")
 HEARTBEAT = 10.0  # seconds after which a stream without news sends a comment, so that proxies keep it open
+UNSENT = 4  # solutions that a stream keeps for its client
 
 
 class Service:
@@ -59,6 +63,7 @@ class Service:
         self.pool = Pool(limits, workers, self.metrics, models)
         self.models = catalogue.models(models)
         self.own = models
+        self.parser = Parser()
         self.with_model = frozenset(model["problem"] for model in self.models)
 
     @cached_property
@@ -91,6 +96,17 @@ class Service:
             if entries > self.limits.entries:
                 raise over(422, "entries", self.limits.entries, f"{entries} entries of lists in {name}", name)
         return count
+
+    def legs(self, instances: Sequence[dict[str, Any]]) -> None:
+        """Refuse a batch whose matrices would not fit into memory: a search holds all of them at once."""
+        legs = sum(
+            max(len(one[name] or ()) for name in PLACES) ** 2
+            for one in instances
+            if any(one[name] is not None for name in MEASURED)
+        )
+        if legs > self.limits.legs:
+            what = f"{legs} lengths between the stops of all instances, measured by latlon, matrix or metric"
+            raise over(422, "legs", self.limits.legs, f"{what}; send fewer instances", "instances")
 
     def rollouts(self, fields: dict[str, Any]) -> int:
         """Constructions that the decoding strategy asks for, within the limit."""
@@ -143,9 +159,9 @@ class Service:
 
     async def stream(self, request: Request, fields: dict[str, Any]) -> Response:
         """Server-sent events. Bad input gets a plain answer, because no event has been sent yet."""
-        parts: asyncio.Queue[bytes] = asyncio.Queue()
-        job = self.submit(request, "stream", fields, parts.put_nowait)
-        job.answer.add_done_callback(lambda _: parts.put_nowait(b""))
+        parts = Parts()
+        job = self.submit(request, "stream", fields, parts.put)
+        job.answer.add_done_callback(lambda _: parts.put(b""))
         left: asyncio.Future[Any] = asyncio.create_task(_left(request))
         first = asyncio.create_task(parts.get())
         try:
@@ -182,6 +198,25 @@ class Service:
         return Events(events(), media_type="text/event-stream", headers={"cache-control": "no-store"})
 
 
+class Parts:
+    """What a stream has yet to send. For a client that reads slowly, older solutions make way for the newest."""
+
+    def __init__(self) -> None:
+        self.waiting: deque[bytes] = deque(maxlen=UNSENT)
+        self.there = asyncio.Event()
+
+    def put(self, part: bytes) -> None:
+        self.waiting.append(part)
+        self.there.set()
+
+    async def get(self) -> bytes:
+        await self.there.wait()
+        part = self.waiting.popleft()
+        if not self.waiting:
+            self.there.clear()
+        return part
+
+
 class Events(StreamingResponse):
     """A stream that notices a disconnected client itself, and ends with an event when it is cancelled."""
 
@@ -193,7 +228,7 @@ def _event(name: bytes, data: bytes) -> bytes:
     return b"event: " + name + b"\ndata: " + data + b"\n\n"
 
 
-async def _next(parts: asyncio.Queue[bytes], left: asyncio.Future[Any]) -> bytes | None:
+async def _next(parts: Parts, left: asyncio.Future[Any]) -> bytes | None:
     """The next part of a stream; None if none comes for a while, or the client left."""
     coming = asyncio.create_task(parts.get())
     try:
@@ -251,6 +286,7 @@ def create_app(
         description="Routes for your own stops, by a learned heuristic and by search.",
     )  # fmt: skip
     app.state.service = service
+    app.router.route_class = UnreadRoute
     bodies = s.bodies()
     _add_errors(app, bodies)
     _add_solving(app, service, bodies)
@@ -299,30 +335,37 @@ def _add_errors(app: FastAPI, bodies: s.Bodies) -> None:
 def _add_solving(app: FastAPI, service: Service, bodies: s.Bodies) -> None:
     def post(path: str, **described: Any) -> Callable[[Callable[..., Awaitable[Response]]], Any]:
         def added(handler: Callable[..., Awaitable[Response]]) -> Any:
-            handler.__annotations__["body"] = bodies.solve_or_round if path in TAKE_ROUNDS else bodies.of(path)
-            return app.post(path, **({"responses": FAILURES} | described))(handler)
+            kind: Any = bodies.solve_or_round if path in TAKE_ROUNDS else bodies.of(path)
+            adapter: TypeAdapter[Any] = TypeAdapter(kind)
+
+            async def read(request: Request, body: bytes) -> Response:
+                return await handler(request, await service.parser.read(adapter, body))
+
+            read.__name__, read.__doc__ = handler.__name__, handler.__doc__  # they are in the description
+            read.__annotations__ = {"request": Request, "body": Annotated[kind, AS_BYTES, Body()]}
+            return app.post(path, **({"responses": FAILURES} | described))(read)
 
         return added
 
     @post("/solve", response_model=s.Answer | s.RoundAnswer)
-    async def solve(request: Request, body: s.Strict) -> Response:
+    async def solve(request: Request, fields: dict[str, Any]) -> Response:
         """One set of stops: a good route within `seconds`; for 0, the better construction of policy and heuristic.
 
         A body with `stops` (or VROOM's `jobs`) is a round: vehicles, windows, shifts and the like.
         """
-        [answer] = await service.answered(request, service.submit(request, "solve", body.model_dump()))
+        [answer] = await service.answered(request, service.submit(request, "solve", fields))
         return _response(*answer)
 
     @post("/solve/batch", response_model=s.Answers)
-    async def solve_batch(request: Request, body: s.Strict) -> Response:
+    async def solve_batch(request: Request, fields: dict[str, Any]) -> Response:
         """Many sets of stops. Constructions share the decoder's passes; a search divides its seconds among all."""
-        fields = body.model_dump()
         most, count = service.limits.instances, len(fields["instances"])
         if count > most:
             raise over(422, "instances", most, f"{count} instances", "instances")
         for row, one in enumerate(fields["instances"]):
             service.nodes(one, f"instances.{row}.")
         if fields["seconds"] > 0 and fields["solver"] is None:
+            service.legs(fields["instances"])
             [answer] = await service.answered(request, service.submit(request, "batch", fields))
             return _response(*answer)
         shared = {name: value for name, value in fields.items() if name != "instances"}
@@ -347,26 +390,26 @@ def _add_solving(app: FastAPI, service: Service, bodies: s.Bodies) -> None:
         response_class=StreamingResponse,
         responses={**FAILURES, 200: {"content": {"text/event-stream": {}}, "description": "better, ..., done"}},
     )
-    async def solve_stream(request: Request, body: s.Strict) -> Response:
+    async def solve_stream(request: Request, fields: dict[str, Any]) -> Response:
         """Server-sent events: `better` for each better solution as it is found, then `done` with the last one."""
-        return await service.stream(request, body.model_dump())
+        return await service.stream(request, fields)
 
     @post("/check", response_model=s.RoundAnswer)
-    async def check(request: Request, body: s.Strict) -> Response:
+    async def check(request: Request, fields: dict[str, Any]) -> Response:
         """A plan of a round: its times, its cost, and every rule that it breaks."""
-        [answer] = await service.answered(request, service.submit(request, "check", body.model_dump()))
+        [answer] = await service.answered(request, service.submit(request, "check", fields))
         return _response(*answer)
 
     @post("/think", response_model=s.Thoughts)
-    async def think(request: Request, body: s.Strict) -> Response:
+    async def think(request: Request, fields: dict[str, Any]) -> Response:
         """A construction by the policy, step by step: probabilities, what is masked and why, what is left."""
-        [answer] = await service.answered(request, service.submit(request, "think", body.model_dump()))
+        [answer] = await service.answered(request, service.submit(request, "think", fields))
         return _response(*answer)
 
     @post("/stops", response_model=bodies.file)
-    async def stops(request: Request, body: s.Strict) -> Response:
+    async def stops(request: Request, fields: dict[str, Any]) -> Response:
         """A file of stops (CSV, JSON, GeoJSON, TSPLIB, CVRPLIB) as the fields of a request."""
-        [answer] = await service.answered(request, service.submit(request, "stops", body.model_dump()))
+        [answer] = await service.answered(request, service.submit(request, "stops", fields))
         return _response(*answer)
 
 

@@ -24,7 +24,7 @@ SHORT_NODES = 500
 SHORT_STEPS = 50_000  # nodes (or loads) times rollouts
 
 
-@dataclass
+@dataclass(eq=False)  # each is only itself: looking for one among hundreds must not compare their fields
 class Job:
     """A request on its way to a worker and back."""
 

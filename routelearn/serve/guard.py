@@ -70,8 +70,8 @@ class Guard:
     async def _admit(self, scope: Message, receive: Receive) -> Receive:
         path = scope["path"]
         if self.token is not None and path not in OPEN and not path.startswith("/page/"):
-            given = dict(scope["headers"]).get(b"authorization", b"")
-            if not hmac.compare_digest(given, f"Bearer {self.token}".encode()):
+            scheme, _, given = dict(scope["headers"]).get(b"authorization", b"").partition(b" ")
+            if scheme.lower() != b"bearer" or not hmac.compare_digest(given.strip(), self.token.encode()):
                 raise Refused(401, "this service asks for a token: Authorization: Bearer TOKEN")
         if scope["method"] != "POST":
             return receive
@@ -91,7 +91,7 @@ class Guard:
         """The whole body. A body that is too large is refused, after reading it if it is not much too large."""
         most, waits = self.limits.body_kilobytes * 1024, headers.get(b"expect", b"").lower() == b"100-continue"
         given = headers.get(b"content-length", b"0")
-        declared, size, body = int(given) if given.isdigit() else 0, 0, b""
+        declared, size, body = int(given) if given.isdigit() else 0, 0, bytearray()
         what = f"a body of {declared} bytes" if declared else "a larger body"
         refusal = over(413, "body_kilobytes", self.limits.body_kilobytes, what)
         if declared > most and (waits or declared > DISCARDED):  # it asks first, or there is no end to it
@@ -102,7 +102,8 @@ class Guard:
                     message = await receive()
                     chunk = message.get("body", b"")
                     size += len(chunk)
-                    body = body + chunk if max(size, declared) <= most else b""
+                    if max(size, declared) <= most:
+                        body += chunk
                     if size > max(most, DISCARDED) or not message.get("more_body", False):
                         break
         except TimeoutError:
@@ -110,7 +111,7 @@ class Guard:
                 raise Refused(408, f"the body did not arrive within {BODY_SECONDS:g} seconds") from None
         if max(size, declared) > most:
             raise refusal
-        return body
+        return bytes(body)
 
 
 def _check_declared(headers: dict[bytes, bytes]) -> None:

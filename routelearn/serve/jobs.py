@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from routelearn.rounds.model import Round
 
 PLACES = ("coords", "latlon", "matrix")
+MEASURED = ("latlon", "matrix", "metric")  # with one of these, lengths are a matrix of all stops by all stops
 METRICS = tuple(name for name in FROM_COORDINATES if name != "GEO")  # of places in the plane
 SOURCE = "the request"
 

@@ -21,6 +21,10 @@ class Limits:
     in_flight: int = 1024  # requests being answered at once
     iterations: int = 1_000_000  # steps of one search of a round that ends by count
     entries: int = 40_000  # of all lists in a round's stops, vehicles and routes: windows, breaks, skills, visits
+    head_kilobytes: int = 32  # request line and headers of one request
+    head_seconds: float = 10.0  # in which they must have arrived
+    unread_seconds: float = 20.0  # in which a client must read some of its answer
+    legs: int = 20_000_000  # stops times stops, of all instances of a searched batch that are measured by a matrix
 
 
 class Refused(Exception):

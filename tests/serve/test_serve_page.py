@@ -497,3 +497,24 @@ def test_a_plugins_problem_is_solved_on_the_page(plugged):
     page.click("#details summary")
     page.wait_for_selector("#table th")
     assert page.locator("#table th").all_inner_texts()[:4] == ["id", "x", "y", "demand"]
+
+
+@pytest.mark.parametrize("early", ["before the script", "before the problems"])
+def test_a_file_that_is_dropped_in_the_first_second_is_read(server, browser, early):
+    context = browser.new_context(bypass_csp=True)
+    opened, complaints, held = context.new_page(), [], []
+    opened.on("pageerror", lambda error: complaints.append(str(error)))
+    opened.route("**/page/main.js" if early == "before the script" else "**/problems", lambda route: held.append(route))
+    opened.goto(server.url, wait_until="commit")
+    opened.wait_for_function("document.getElementById('file') !== null")
+    while not held:
+        opened.wait_for_timeout(20)
+    text = b"x,y,demand\n0,0,0\n1,2,3\n3,4,2\n"
+    opened.locator("#file").set_input_files({"name": "a.csv", "mimeType": "text/csv", "buffer": text})
+    if early == "before the problems":
+        opened.evaluate("document.getElementById('add').click()")  # a stop that the file then replaces
+    held[0].continue_()
+    opened.wait_for_function("document.querySelectorAll('#board-a circle.stop').length === 3")
+    assert opened.locator("#problem").input_value() == "cvrp"
+    assert complaints == []
+    context.close()

@@ -8,7 +8,18 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from routelearn.data.names import BESIDE, ENDS, NOT_BESIDE, PLACES, SPELLINGS, TYPOS, WORDS, zero
+from routelearn.data.names import (
+    BESIDE,
+    ENDS,
+    LONGEST_NAME,
+    MOST_COLUMNS,
+    NOT_BESIDE,
+    PLACES,
+    SPELLINGS,
+    TYPOS,
+    WORDS,
+    zero,
+)
 from routelearn.data.numbers import shown
 from routelearn.data.rules import PICKUPS, SERVICE, SHIFT, SKILLS, VEHICLES, WINDOW, stated, unsupported
 from routelearn.errors import InputError
@@ -136,6 +147,11 @@ def canonical(kind: type) -> list[str]:
 
 def column_of(name: str, kind: type) -> Column | None:
     """What a column of this name holds, taken alone."""
+    return None if len(name) > LONGEST_NAME else _column_of(name, kind)
+
+
+@lru_cache(4 * MOST_COLUMNS)  # a header is looked at several times
+def _column_of(name: str, kind: type) -> Column | None:
     plain, names = folded(name), index(kind)
     bracket = re.search(r"[(\[]\s*([^)\]\s.]+)", name)
     unit = _BRACKET.get(bracket[1].lower()) if bracket else None

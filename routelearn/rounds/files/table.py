@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
-from routelearn.data.names import zero
+from routelearn.data.names import check_width, zero
 from routelearn.data.numbers import blank, real, shown
 from routelearn.data.records import Row
 from routelearn.errors import InputError
@@ -45,6 +45,7 @@ class Table:
                 values = self.columns.setdefault(name, [])
                 if not blank(value):
                     values.append(value)
+        check_width(len(self.columns), self.source)
         self.claims = understood(self.columns, kind, self.source)
 
     @property

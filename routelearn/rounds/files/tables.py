@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from routelearn.data.csv_file import DELIMITERS, check_not_xml, declared_delimiter, first_line, rows_of
+from routelearn.data.csv_file import DELIMITERS, cells_of, check_not_xml, declared_delimiter, first_line, rows_of
 from routelearn.data.excel_file import sheets
+from routelearn.data.names import check_width
 from routelearn.data.numbers import blank, shown
 from routelearn.data.records import Row
 from routelearn.errors import InputError
@@ -34,7 +35,7 @@ def _delimiter(first: str, kind: type) -> str:
     """The one that gives the header the most known names, else the most columns."""
     return max(
         DELIMITERS,
-        key=lambda d: (sum(column_of(cell.strip(' "'), kind) is not None for cell in first.split(d)), first.count(d)),
+        key=lambda d: (sum(column_of(cell, kind) is not None for cell in cells_of(first, d)), first.count(d)),
     )
 
 
@@ -43,6 +44,7 @@ def _table(lines: Sequence[tuple[str, Sequence[Any]]], source: str, kind: type, 
     if not lines:
         raise InputError(f"{source}: no {what}")
     where, head = lines[0]
+    check_width(len(head), f"{source}, {where}")
     names = [" ".join(str(cell).split()) for cell in head]
     if not any(column_of(name, kind) for name in names if name):
         raise InputError(f"{source}, {where}: no header that names {what}; the first line must name the columns")

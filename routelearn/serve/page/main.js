@@ -15,8 +15,10 @@ let instance = new Instance();
 let answers = { a: null, b: null };
 let step = null; // the step of a construction that is shown
 let running = null; // AbortController of a search
+let started = null; // a promise that the problems are known, or the reason told why not
 
-const info = () => problems.find((problem) => problem.id === instance.problem);
+const UNKNOWN = { attributes: [], solvers: [], model: null }; // until the service has told its problems
+const info = () => problems.find((problem) => problem.id === instance.problem) || UNKNOWN;
 
 const boards = {
   a: new Board($("board-a"), {
@@ -144,7 +146,7 @@ function report(error, action) {
   if (error.status === 401) $("token-row").hidden = false;
   const field = (error.field || "").split(".")[0];
   const input = document.querySelector(`[data-field="${field}"]`) || (field === "seconds" ? $("seconds") : null);
-  const stops = ["coords", "latlon", "matrix", "ids", "depot", ...columns(info() || { attributes: [] }).map((one) => one.name)].includes(field);
+  const stops = ["coords", "latlon", "matrix", "ids", "depot", ...columns(info()).map((one) => one.name)].includes(field);
   const place = input?.closest("fieldset") || document.querySelector(`[data-errors="${stops ? "stops" : action}"]`);
   input?.setAttribute("aria-invalid", "true");
   const line = Object.assign(document.createElement("p"), { className: "error", textContent: error.message, role: "alert" });
@@ -152,6 +154,7 @@ function report(error, action) {
 }
 
 async function attempt(action, how) {
+  await started; // what people do in the first second waits until the problems are known
   clearErrors();
   try {
     await how();
@@ -347,7 +350,7 @@ function wire() {
   $("token").addEventListener("change", () => {
     setToken($("token").value);
     clearErrors();
-    if (!problems.length) start();
+    if (!problems.length) started = start();
   });
   $("theme").addEventListener("click", () => theme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"));
   $("link").addEventListener("click", async () => {
@@ -361,6 +364,7 @@ function wire() {
     if (kind) download(`routes.${kind}`, TYPES[kind], text(kind, answers.a, instance, boards.a));
   });
   window.addEventListener("hashchange", fromLink);
+  if ($("file").files.length) $("file").dispatchEvent(new Event("change")); // chosen before this script ran
 }
 
 function theme(name) {
@@ -380,15 +384,17 @@ function fromLink() {
 }
 
 async function start() {
-  await attempt("problem", async () => {
+  try {
     ({ problems } = await get("problems"));
     $("problem").replaceChildren(...problems.map((problem) => new Option(`${problem.title} (${problem.id})`, problem.id)));
     change(() => (instance.problem ??= problems[0].id));
     methods();
     fromLink();
-  });
+  } catch (error) {
+    report(error, "problem");
+  }
 }
 
 theme(localStorage.getItem("theme") || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"));
+started = start();
 wire();
-start();

@@ -1,0 +1,227 @@
+"""Attacks on the service, beside clients that mean well: who is answered, who waits, and what memory it takes.
+
+    python benchmarks/attack.py [--minutes 30] [--kill 20] [--livez 0.1] [--growth 0.05]
+
+It starts a server on a free port. Honest clients construct, search, stream, and send large batches. Others leave early,
+send endless or half a head, no HTTP at all, tables of 20,000 columns or batches that would fill the memory, or read
+nothing of their streams; and every --kill seconds a service worker is killed. It prints a table of requests and answers
+by status, memory, and the time of /livez. It exits with 1 if an honest request is lost, a 5xx is answered, or the
+limits on /livez (99th percentile, seconds) and on the growth of memory are exceeded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from serve_load import memory, percentile, start
+
+PATIENCE = 60.0  # seconds in which an answer must be there
+
+
+@dataclass
+class Row:
+    """What became of the requests of one kind of client."""
+
+    asked: int = 0
+    answers: Counter[str] = field(default_factory=Counter)
+    lost: int = 0
+
+
+@dataclass
+class Attack:
+    where: tuple[str, int]
+    until: float
+    rows: dict[str, Row] = field(default_factory=dict)
+    livez: list[float] = field(default_factory=list)
+    rng: random.Random = field(default_factory=lambda: random.Random(1))
+
+    def __post_init__(self) -> None:
+        """Large requests are made once: making them would delay the clients, and with them what is measured."""
+        instances = [{"coords": self.places(100)} for _ in range(200)]
+        self.large_batch = self.post("/solve/batch", {"instances": instances, "seconds": 0})
+        instances = [{"coords": self.places(1999), "metric": "EUC_2D"}] * 100
+        self.many_matrices = self.post("/solve/batch", {"instances": instances, "seconds": 1})
+        names, cells = ",".join(f"c{i}" for i in range(20_000)), ",1" * 20_000
+        table = f"x,y,{names}\n1,2{cells}\n3,4{cells}\n"
+        self.many_columns = self.post("/stops", {"name": "wide.csv", "text": table})
+        ids = [f"{i:0>190}" for i in range(1000)]  # every solution of the stream repeats them
+        self.long_names = self.post("/solve/stream", {"coords": self.places(1000), "ids": ids, "seconds": 2})
+
+    def places(self, count: int) -> list[list[float]]:
+        return [[round(self.rng.random(), 4), round(self.rng.random(), 4)] for _ in range(count)]
+
+    def post(self, path: str, body: object) -> bytes:
+        data = json.dumps(body).encode()
+        head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nConnection: close\r\n"
+        return f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data
+
+    async def exchange(self, row: Row, sent: bytes, *, limit: float = PATIENCE) -> bytes:
+        """Send, and read until the server closes; count what came."""
+        row.asked += 1
+        received = b""
+        try:
+            async with asyncio.timeout(limit):
+                reader, writer = await asyncio.open_connection(*self.where)
+                with contextlib.suppress(OSError):  # refused while it is sent: the answer is there already
+                    writer.write(sent)
+                    await writer.drain()
+                with contextlib.suppress(OSError):
+                    received = await reader.read(-1)
+                writer.close()
+        except (OSError, TimeoutError):
+            pass
+        if received.startswith(b"HTTP/1.1 "):
+            row.answers[received[9:12].decode()] += 1
+        else:
+            row.lost += 1
+        return received
+
+    # ---------------------------------------------------------------------------------------------- honest
+
+    async def construct(self, row: Row) -> None:
+        await self.exchange(row, self.post("/solve", {"coords": self.places(50), "seconds": 0}))
+
+    async def search(self, row: Row) -> None:
+        await self.exchange(row, self.post("/solve", {"coords": self.places(100), "seconds": 0.5}))
+
+    async def stream(self, row: Row) -> None:
+        received = await self.exchange(row, self.post("/solve/stream", {"coords": self.places(200), "seconds": 1}))
+        if received.startswith(b"HTTP/1.1 200") and b"event: done" not in received:
+            row.lost += 1
+
+    async def batch(self, row: Row) -> None:
+        await self.exchange(row, self.large_batch)
+        await asyncio.sleep(2)
+
+    async def alive(self, row: Row) -> None:
+        began = time.perf_counter()
+        await self.exchange(row, b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        self.livez.append(time.perf_counter() - began)
+        await asyncio.sleep(0.05)
+
+    # ------------------------------------------------------------------------------------------- attackers
+
+    async def abort(self, row: Row) -> None:
+        row.asked += 1
+        with contextlib.suppress(OSError):
+            _, writer = await asyncio.open_connection(*self.where)
+            writer.write(self.post("/solve", {"coords": self.places(300), "seconds": 10}))
+            await asyncio.sleep(0.5)
+            writer.transport.abort()
+
+    async def endless_head(self, row: Row) -> None:
+        await self.exchange(row, b"GET /livez HTTP/1.1\r\nHost: x\r\nX-A: " + b"a" * 2**22)
+        await asyncio.sleep(0.2)
+
+    async def half_head(self, row: Row) -> None:
+        await self.exchange(row, b"GET /livez HTTP/1.1\r\nHost: x\r\nX-")
+
+    async def no_http(self, row: Row) -> None:
+        await self.exchange(row, b"NONSENSE\r\n\r\n")
+        await asyncio.sleep(0.2)
+
+    async def wide_table(self, row: Row) -> None:
+        await self.exchange(row, self.many_columns)
+        await asyncio.sleep(1)
+
+    async def heavy_batch(self, row: Row) -> None:
+        await self.exchange(row, self.many_matrices)
+        await asyncio.sleep(2)
+
+    async def unread(self, row: Row) -> None:
+        """Read nothing of a stream, longer than the server lets one."""
+        row.asked += 1
+        _, writer = await asyncio.open_connection(*self.where)
+        writer.transport.pause_reading()  # type: ignore[attr-defined]
+        writer.write(self.long_names)
+        await asyncio.sleep(max(0.0, min(PATIENCE / 2, self.until - time.perf_counter())))
+        writer.transport.abort()
+
+
+HONEST = {"construct": 4, "search": 2, "stream": 1, "batch": 1, "alive": 1}
+ATTACKERS = {"abort": 1, "endless_head": 2, "half_head": 20, "no_http": 1, "wide_table": 1, "heavy_batch": 1}
+ATTACKERS |= {"unread": 4}
+
+
+async def soak(attack: Attack, pid: int, minutes: float, kill: float) -> list[float]:
+    """Run all clients; memory in MB at the begin, in the middle and at the end."""
+
+    async def again(name: str, work: Callable[[Row], Awaitable[None]]) -> None:
+        row = attack.rows.setdefault(name, Row())
+        while time.perf_counter() < attack.until:
+            await work(row)
+
+    async def watch() -> list[float]:
+        sizes = [memory(pid)]
+        for _ in range(2):
+            await asyncio.sleep(30 * minutes)
+            sizes.append(await asyncio.to_thread(memory, pid))
+        return sizes
+
+    async def killing() -> None:
+        while kill and time.perf_counter() + kill < attack.until:
+            await asyncio.sleep(kill)
+            pids = await asyncio.to_thread(service_workers, pid)
+            if pids:
+                os.kill(attack.rng.choice(pids), signal.SIGKILL)
+
+    counts = HONEST | ATTACKERS
+    clients = [again(name, getattr(attack, name)) for name, count in counts.items() for _ in range(count)]
+    sizes, *_ = await asyncio.gather(watch(), killing(), *clients)
+    return sizes
+
+
+def service_workers(pid: int) -> list[int]:
+    command = ["ps", "-ww", "-o", "pid=,args=", "--ppid", str(pid)]
+    lines = subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines()
+    return [int(line.split()[0]) for line in lines if "spawn_main" in line]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=30)
+    parser.add_argument("--kill", type=float, default=20, help="seconds between two kills of a worker; 0: none")
+    parser.add_argument("--livez", type=float, default=0.1, help="most seconds of /livez, 99th percentile")
+    parser.add_argument("--growth", type=float, default=0.05, help="most growth of memory, as a share")
+    options = parser.parse_args()
+    process, url = start()
+    where = (urlsplit(url).hostname or "127.0.0.1", urlsplit(url).port or 80)
+    try:
+        warm = Attack(where, time.perf_counter() + 20)
+        asyncio.run(soak(warm, process.pid, 20 / 60, 0))  # not counted: every worker has met its work once
+        attack = Attack(where, time.perf_counter() + 60 * options.minutes)
+        sizes = asyncio.run(soak(attack, process.pid, options.minutes, options.kill))
+    finally:
+        process.terminate()
+        process.wait(30)
+    print(f"{'client':14} {'requests':>8} {'lost':>5}  answers by status")
+    for name, row in attack.rows.items():
+        told = ", ".join(f"{status}: {count}" for status, count in sorted(row.answers.items()))
+        print(f"{name:14} {row.asked:8d} {row.lost:5d}  {told}")
+    p50, p99, most = (percentile(attack.livez, share) for share in (0.5, 0.99, 1.0))
+    print(f"/livez: {p50:.3f} s in the middle, {p99:.3f} s 99th percentile, {most:.3f} s at most")
+    print(f"memory: {' -> '.join(f'{size:.0f}' for size in sizes)} MB")
+    faults = {
+        "lost requests": any(attack.rows[name].lost for name in HONEST),
+        "answers 5xx": any(status[0] == "5" for row in attack.rows.values() for status in row.answers),
+        "slow /livez": not p99 < options.livez,
+        "memory grew": sizes[-1] > (1 + options.growth) * sizes[0],
+    }
+    if met := [fault for fault, there in faults.items() if there]:
+        raise SystemExit("falls short: " + "; ".join(met))
+
+
+if __name__ == "__main__":
+    main()

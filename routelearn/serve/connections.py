@@ -25,7 +25,7 @@ class Connection(HttpToolsProtocol):
         self.head_timer: asyncio.TimerHandle | None = None
         self.unread_timer: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         transport.set_write_buffer_limits(high=0)  # `pause_writing` is then called whenever something is left unread
         self._await_head()

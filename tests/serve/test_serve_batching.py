@@ -171,12 +171,14 @@ def test_the_field_is_read_from_the_message(message, field):
     assert jobs.field_of(message) == field
 
 
-def test_deliveries_that_would_take_a_million_loads_are_refused():
-    fields = {"coords": [[0.0, 0.0], [1.0, 1.0]], "demand": [0.0, 1e9], "capacity": 1.0, "problem": "sdvrp"}
+def test_deliveries_that_would_take_too_many_loads_are_refused():
+    fields = {"coords": [[0.0, 0.0], [1.0, 1.0]], "demand": [0.0, 9e3], "capacity": 1.0, "problem": "sdvrp"}
     for source, field in ((None, "capacity"), ("instance 2", "instances.2.capacity")):
-        with pytest.raises(Refused, match=f"{source or 'the request'}: the demands fill 1000000000 veh") as refusal:
+        with pytest.raises(Refused, match=f"{source or 'the request'}: the demands fill 9000 vehicles") as refusal:
             jobs.prepare(fields | {"source": source}, LIMITS)
         assert refusal.value.field == field
+    with pytest.raises(InputError, match=r"^the request: the demands fill 1,000,000,000 vehicles; at most 10,000"):
+        jobs.prepare(fields | {"demand": [0.0, 1e9]}, LIMITS)
 
 
 def test_a_limit_that_is_no_number_names_the_instance_of_a_batch():

@@ -94,7 +94,7 @@ def test_a_file_that_cannot_be_written_in_the_end_takes_nothing_with_it(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("routelearn.solving.solution.Solution.write", full)
-    assert status("solve", "days/a.csv", "--seconds", 0, "--out", "a.json", "--plot", "a.html") == 2
+    assert status("solve", "days/a.csv", "--seconds", 0, "--out", "a.json", "--plot", "a.html") == 1
     printed = capsys.readouterr()
     assert "order" in printed.out
     assert "No space left" in printed.err

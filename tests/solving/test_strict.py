@@ -39,7 +39,9 @@ def test_no_answer_is_longer_than_the_user_allows(policy: bool, seconds: float) 
     assert found.prize == 1
     many = {"coords": [LINE["coords"]] * 2, "prize": [LINE["prize"]] * 2}
     both = solve_many(**many, max_length=SHORT, policy=policy, seconds=seconds, threads=1)
-    assert [one.prize for one in both] == [1, 1]
+    assert all(one.length <= SHORT for one in both)
+    if seconds or not policy:  # at 0 seconds many are left to the policy alone
+        assert [one.prize for one in both] == [1, 1]
 
 
 def test_the_policy_builds_what_the_referee_refuses() -> None:

@@ -9,12 +9,12 @@ from datetime import date, datetime, time, timedelta
 from typing import Any
 
 from routelearn.data.files import MEGABYTE
+from routelearn.data.names import MOST_COLUMNS
 from routelearn.data.stops import MOST_STOPS
 from routelearn.errors import InputError
 
 SUFFIXES = (".xlsx", ".xlsm")
 LARGEST = 256 * MEGABYTE  # once it is unpacked
-MOST_COLUMNS = 1_000
 
 Sheet = list[tuple[int, list[Any]]]  # number of the row, and its cells; "" for an empty one
 

@@ -139,6 +139,24 @@ def choose_by_logits(
     return Choice(nodes, log_prob if forced is None else torch.where(forced < 0, log_prob, 0.0), carry)
 
 
+class ByLogits:
+    """`choose` and `score` of a policy that has `step` and `recorded_logits`, to derive from."""
+
+    def choose(
+        self: Any,
+        cache: Any,
+        carry: tuple[Tensor, ...],
+        seen: Seen,
+        temperature: float,
+        forced: Tensor | None = None,
+        keep: bool = False,
+    ) -> Choice:
+        return choose_by_logits(self, cache, carry, seen, temperature, forced)
+
+    def score(self: Any, cache: Any, trajectory: Trajectory) -> Tensor:
+        return leave_out_given(picked(self.recorded_logits(cache, trajectory), trajectory.actions), trajectory.given)
+
+
 def leave_out_given(log_prob: Tensor, given: Tensor | None) -> Tensor:
     """A step [B, S, T] that was given is no decision of the policy's."""
     if given is None:

@@ -12,14 +12,11 @@ from torch import Tensor, nn
 from routelearn.errors import InputError
 from routelearn.policies.additive import AdditiveAttention
 from routelearn.policies.base import (
-    Choice,
+    ByLogits,
     Seen,
     Shape,
     Trajectory,
-    choose_by_logits,
     has_no_state,
-    leave_out_given,
-    picked,
 )
 from routelearn.policies.layers import Encoder, initialise
 
@@ -31,7 +28,7 @@ class Cache(NamedTuple):
     reference: Tensor  # [B, N, P]: nodes as the pointer compares them with a query
 
 
-class EANPolicy(nn.Module):
+class EANPolicy(ByLogits, nn.Module):
     """Places are turned onto their principal axes; where the tour began is not seen."""
 
     summary = "the last three nodes ask, additive attention points (Deudon et al. 2018)"
@@ -78,20 +75,6 @@ class EANPolicy(nn.Module):
     def step(self, cache: Cache, carry: tuple[Tensor, ...], seen: Seen) -> tuple[Tensor, tuple[Tensor, ...]]:
         recent = torch.cat((seen.last[..., None], carry[0]), -1)
         return self.logits(cache, recent, seen.feasible), (recent[..., :-1],)
-
-    def choose(
-        self,
-        cache: Cache,
-        carry: tuple[Tensor, ...],
-        seen: Seen,
-        temperature: float,
-        forced: Tensor | None = None,
-        keep: bool = False,
-    ) -> Choice:
-        return choose_by_logits(self, cache, carry, seen, temperature, forced)
-
-    def score(self, cache: Cache, trajectory: Trajectory) -> Tensor:
-        return leave_out_given(picked(self.recorded_logits(cache, trajectory), trajectory.actions), trajectory.given)
 
     def recorded_logits(self, cache: Cache, trajectory: Trajectory) -> Tensor:
         """[B, S, T, N]: the steps of all solutions are so many queries of their instance."""

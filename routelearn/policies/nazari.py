@@ -14,14 +14,11 @@ from torch import Tensor, nn
 
 from routelearn.policies.additive import AdditiveAttention
 from routelearn.policies.base import (
-    Choice,
+    ByLogits,
     Seen,
     Shape,
     Trajectory,
-    choose_by_logits,
-    leave_out_given,
     map_seen,
-    picked,
 )
 from routelearn.policies.layers import initialise
 
@@ -58,7 +55,7 @@ class Recurrence(nn.Module):
             return torch.lstm(read, (nothing, nothing), weights, True, 1, 0.0, self.training, False, True)[0]
 
 
-class NazariPolicy(nn.Module):
+class NazariPolicy(ByLogits, nn.Module):
     """No encoder, so the order of nodes means nothing; the decoder remembers the places where it was."""
 
     summary = "no encoder, elements embedded anew at each step, an LSTM decoder (Nazari et al. 2018)"
@@ -95,20 +92,6 @@ class NazariPolicy(nn.Module):
         with torch.autocast(seen.last.device.type, enabled=False):  # as precise as in `recorded_logits`
             hidden, cell = self.decoder(self.inputs(cache, seen.last), *carry)
         return self.logits(cache, hidden, seen), (hidden, cell)
-
-    def choose(
-        self,
-        cache: Cache,
-        carry: tuple[Tensor, ...],
-        seen: Seen,
-        temperature: float,
-        forced: Tensor | None = None,
-        keep: bool = False,
-    ) -> Choice:
-        return choose_by_logits(self, cache, carry, seen, temperature, forced)
-
-    def score(self, cache: Cache, trajectory: Trajectory) -> Tensor:
-        return leave_out_given(picked(self.recorded_logits(cache, trajectory), trajectory.actions), trajectory.given)
 
     def recorded_logits(self, cache: Cache, trajectory: Trajectory) -> Tensor:
         """The decoder reads only places, so one LSTM pass over the record gives the queries of every step."""

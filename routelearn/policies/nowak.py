@@ -11,14 +11,11 @@ from torch import Tensor, nn
 
 from routelearn.errors import InputError
 from routelearn.policies.base import (
-    Choice,
+    ByLogits,
     Seen,
     Shape,
     Trajectory,
-    choose_by_logits,
     has_no_state,
-    leave_out_given,
-    picked,
 )
 from routelearn.policies.layers import initialise, make_norm
 
@@ -45,7 +42,7 @@ class GraphLayer(nn.Module):
         return self.norm(torch.cat((F.relu(rectified), linear), -1))
 
 
-class NowakPolicy(nn.Module):
+class NowakPolicy(ByLogits, nn.Module):
     """What was visited before the last node means nothing but that it cannot be visited again."""
 
     summary = "a graph network scores edges, a beam makes tours of them (Nowak et al. 2017)"
@@ -81,20 +78,6 @@ class NowakPolicy(nn.Module):
 
     def step(self, cache: Cache, carry: tuple[Tensor, ...], seen: Seen) -> tuple[Tensor, tuple[Tensor, ...]]:
         return self.logits(cache, seen.last, seen.feasible), carry
-
-    def choose(
-        self,
-        cache: Cache,
-        carry: tuple[Tensor, ...],
-        seen: Seen,
-        temperature: float,
-        forced: Tensor | None = None,
-        keep: bool = False,
-    ) -> Choice:
-        return choose_by_logits(self, cache, carry, seen, temperature, forced)
-
-    def score(self, cache: Cache, trajectory: Trajectory) -> Tensor:
-        return leave_out_given(picked(self.recorded_logits(cache, trajectory), trajectory.actions), trajectory.given)
 
     def recorded_logits(self, cache: Cache, trajectory: Trajectory) -> Tensor:
         seen = trajectory.seen

@@ -10,14 +10,11 @@ from torch import Tensor, nn
 
 from routelearn.errors import InputError
 from routelearn.policies.base import (
-    Choice,
+    ByLogits,
     Seen,
     Shape,
     Trajectory,
-    choose_by_logits,
     has_no_state,
-    leave_out_given,
-    picked,
 )
 from routelearn.policies.layers import initialise
 
@@ -31,7 +28,7 @@ class Cache(NamedTuple):
     cell: Tensor  # [B, D]
 
 
-class PointerPolicy(nn.Module):
+class PointerPolicy(ByLogits, nn.Module):
     """Reads the nodes in their order, so it is not invariant to it; context scalars are not seen."""
 
     summary = "LSTM encoder and decoder (Vinyals et al. 2015, Bello et al. 2016)"
@@ -77,20 +74,6 @@ class PointerPolicy(nn.Module):
         output, new = self.decoder(read.reshape(batch * solutions, 1, self.width), state)
         logits = self._point(cache, output.view(batch, solutions, self.width), seen.feasible)
         return logits, tuple(part.view(batch, solutions, self.width) for part in new)
-
-    def choose(
-        self,
-        cache: Cache,
-        carry: tuple[Tensor, ...],
-        seen: Seen,
-        temperature: float,
-        forced: Tensor | None = None,
-        keep: bool = False,
-    ) -> Choice:
-        return choose_by_logits(self, cache, carry, seen, temperature, forced)
-
-    def score(self, cache: Cache, trajectory: Trajectory) -> Tensor:
-        return leave_out_given(picked(self.recorded_logits(cache, trajectory), trajectory.actions), trajectory.given)
 
     def recorded_logits(self, cache: Cache, trajectory: Trajectory) -> Tensor:
         """The decoder reads only the chosen nodes, so one LSTM pass over the record gives every step's logits."""

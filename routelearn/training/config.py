@@ -74,6 +74,9 @@ class TrainConfig:
         "policy gradient (plain, with entropy bonus, or for the best of the S solutions) or preferences between them",
         LOSSES,
     )
+    relative: bool = option(
+        False, "the loss sees costs as shares of their mean for the instance, so that costly variants do not weigh more"
+    )
     tours: str = option(
         "", "files of tours for the loss `supervised`, which `routelearn tours` makes: one for each size, by commas"
     )

@@ -129,7 +129,8 @@ class Step:
         if value.shape not in ((), (1, 1), (cost.shape[0], 1), cost.shape):
             shape, wanted = list(value.shape), f"a number, {[cost.shape[0], 1]} or {list(cost.shape)}"
             raise InputError(f"baseline {config.baseline!r} gave a value of shape {shape}; it must be {wanted}")
-        loss = self.loss(Scored(cost, value, log_prob, entropy))
+        unit = cost.mean(1, keepdim=True).abs().clamp_min(1e-6) if config.relative else 1.0
+        loss = self.loss(Scored(cost / unit, value / unit, log_prob, entropy))
         if not isinstance(loss, Tensor) or loss.ndim or not loss.requires_grad:
             fault = f"a tensor of shape {list(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
             fault = "a number without gradient" if fault.endswith("[]") else fault

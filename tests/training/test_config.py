@@ -29,6 +29,7 @@ INVALID = {
     "baseline": ["rollouts", None],
     "solutions": [0, -1, 1.5],
     "multistart": [1, "yes"],
+    "relative": [1, "yes"],
     "loss": ["ppo", "preference"],  # preferences need the shared baseline
     "preference_scale": [0.0, -1.0, math.nan],
     "entropy_weight": [0.0, -1.0, math.nan, "much"],

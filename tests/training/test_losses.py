@@ -161,6 +161,21 @@ def test_a_step_gives_a_loss_the_entropies_of_its_record(monkeypatch, name, poli
             live = Live(problem.step(x, live.state, tour[..., t]), carry, tour[..., t])
 
 
+@pytest.mark.parametrize("name", ["cvrp", "op-dist"])  # costs above and below zero
+def test_a_relative_loss_sees_shares_of_an_instances_mean_cost(name):
+    def scored(relative):
+        torch.manual_seed(5)
+        step = make_step(tiny(problem=name, batch=(4,), solutions=3, relative=relative), dtype=torch.float64)
+        step.loss = Watched()
+        step()
+        return step.loss.scored
+
+    plain, shares = scored(False), scored(True)
+    mean = plain.cost.mean(1, keepdim=True).abs().clamp_min(1e-6)  # a prize of nothing stays nothing
+    assert torch.allclose(shares.cost, plain.cost / mean) and torch.allclose(shares.value, plain.value / mean)
+    assert torch.equal(shares.log_prob, plain.log_prob)
+
+
 def test_a_large_entropy_weight_keeps_the_policy_undecided(tmp_path):
     """Two runs from the same weights: the one with the bonus ends with more entropy."""
 

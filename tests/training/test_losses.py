@@ -172,7 +172,8 @@ def test_a_relative_loss_sees_shares_of_an_instances_mean_cost(name):
 
     plain, shares = scored(False), scored(True)
     mean = plain.cost.mean(1, keepdim=True).abs().clamp_min(1e-6)  # a prize of nothing stays nothing
-    assert torch.allclose(shares.cost, plain.cost / mean) and torch.allclose(shares.value, plain.value / mean)
+    assert torch.allclose(shares.cost, plain.cost / mean)
+    assert torch.allclose(shares.value, plain.value / mean)
     assert torch.equal(shares.log_prob, plain.log_prob)
 
 

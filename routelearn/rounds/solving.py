@@ -87,6 +87,7 @@ def solve_round(
             plan = other
             hear(time.perf_counter() - began, plan.cost, "policy")
     refuse_missing(round, plan)
+    refuse_unequal(round, plan)
     planned = time.perf_counter() - asked
     until = began + planned + (1 + LATE) * seconds + LATER - RESERVED_A_STOP * len(round.stops)  # then it is refereed
     plan = with_reasons(round, plan, until=until if iterations is None else FOREVER)
@@ -129,6 +130,15 @@ def check_round(
     more = [one for one in verdict.violations if (one.rule, one.route) not in known]
     checked = replace(plan, cost=verdict.cost, violations=(*plan.violations, *more))
     return RoundSolution(round_, checked, notes=(*round_.notes, *notes), read_with=read_with or {})
+
+
+def refuse_unequal(round_: Round, plan: Plan) -> None:
+    """An error where the search did not come to routes that are as alike as is asked for."""
+    if unequal := [one for one in plan.violations if one.rule in ("stops_apart", "time_apart")]:
+        raise InputError(
+            f"{round_.source}: no plan was found with routes so alike ({unequal[0].words}); let them differ more, or "
+            "search for longer"
+        )
 
 
 def refuse_missing(round_: Round, plan: Plan) -> None:

@@ -84,6 +84,12 @@ def test_a_plan_that_the_referee_rejects_is_never_an_answer(monkeypatch):
         solve_round(city(), seconds=0.1)
 
 
+def test_routes_that_are_not_alike_are_refused_with_a_remedy(monkeypatch):
+    monkeypatch.setattr(search, "search_round", lambda round_, **_: DRIVES)
+    with pytest.raises(InputError, match=r"no plan was found with routes so alike \(.*\); let them differ more"):
+        solve_round(replace(city(), most_stops_apart=0), seconds=0.1)
+
+
 def test_a_given_plan_is_never_made_worse(monkeypatch):
     drives = (Drive(0, (0, 2)), Drive(1, (1,)), Drive(1, (3,)), Drive(0, (4,)))
     monkeypatch.setattr(search, "search_round", lambda round_, **_: drives)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from routelearn.rounds.search.arrays import NONE, ZERO
 from routelearn.rounds.search.desk import empty, note
 from routelearn.rounds.search.fleet import drive_by
@@ -38,7 +36,7 @@ def alike(d, k, other):
 def cross(d, x, desk, most, state):
     """A random stop is followed by the end of another route, if that costs less than so much; how many routes changed.
 
-    The new routes are walked, for what labels of stretches do not tell; a price of infinity says that one breaks a rule.
+    The new routes are walked, for what labels of stretches do not tell; one that breaks a rule costs infinity.
     """
     n = d.stop.shape[0]
     c = below(state, n)

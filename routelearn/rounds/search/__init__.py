@@ -69,13 +69,15 @@ class Engine:
         return np.array([*plan, -1], dtype=np.int64)
 
     def _kept(self, k: int) -> tuple[int, ...]:
-        """The stops that a vehicle begins with, and a reload wherever the next one would be too much."""
+        """The stops that a vehicle begins with, and a reload on the quickest way wherever the next one is too much."""
         order: list[int] = []
         trip: list[int] = []
-        v = self.round.vehicles[k]
+        v, places = self.round.vehicles[k], [stop.place for stop in self.round.stops]
+        time = self.round.legs_of(v).duration
         for i in v.kept:
             if v.reloads and trip and not carries(self.data, k, np.array([*trip, i], dtype=np.int64), len(trip) + 1):
-                order.append(~v.reloads[0])
+                a, b = places[trip[-1]], places[i]
+                order.append(~min(v.reloads, key=lambda at: time[a, at] + time[at, b]))
                 trip = []
             order.append(i)
             trip.append(i)

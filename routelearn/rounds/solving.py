@@ -87,6 +87,7 @@ def solve_round(
             plan = other
             hear(time.perf_counter() - began, plan.cost, "policy")
     refuse_missing(round, plan)
+    refuse_broken(round, plan)
     planned = time.perf_counter() - asked
     until = began + planned + (1 + LATE) * seconds + LATER - RESERVED_A_STOP * len(round.stops)  # then it is refereed
     plan = with_reasons(round, plan, until=until if iterations is None else FOREVER)
@@ -129,6 +130,15 @@ def check_round(
     more = [one for one in verdict.violations if (one.rule, one.route) not in known]
     checked = replace(plan, cost=verdict.cost, violations=(*plan.violations, *more))
     return RoundSolution(round_, checked, notes=(*round_.notes, *notes), read_with=read_with or {})
+
+
+def refuse_broken(round_: Round, plan: Plan) -> None:
+    """An error where the search knows that it did not come to a plan: routes alike, or kept stops, ask for too much."""
+    if broken := [one for one in plan.violations if one.rule != "unassigned"]:
+        raise InputError(
+            f"{round_.source}: no plan was found that keeps all rules ({broken[0].words}); relax that one, or search "
+            "for longer"
+        )
 
 
 def refuse_missing(round_: Round, plan: Plan) -> None:

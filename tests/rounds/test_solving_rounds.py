@@ -8,9 +8,10 @@ import pytest
 from answer_cases import DRIVES, HOUR, city
 
 from routelearn.errors import Infeasible, InputError
-from routelearn.rounds import search
+from routelearn.rounds import search, solving
 from routelearn.rounds.plan import Drive
 from routelearn.rounds.solving import check_round, solve_round
+from routelearn.rounds.timing import plan_of
 
 
 def too_many(**changes):
@@ -80,8 +81,17 @@ def test_a_stop_with_a_penalty_may_be_left_out_and_is_paid_for(inserting, plain_
 
 def test_a_plan_that_the_referee_rejects_is_never_an_answer(monkeypatch):
     monkeypatch.setattr(search, "search_round", lambda round_, **_: (Drive(0, (2, 0, 1)), *DRIVES[1:]))  # Ana is late
-    with pytest.raises(Infeasible, match="Ana"):
+    with pytest.raises(InputError, match=r"no plan was found that keeps all rules \(.*Ana.*\); relax that one"):
         solve_round(city(), seconds=0.1)
+    monkeypatch.setattr(solving, "plan_of", lambda *given: replace(plan_of(*given), violations=()))
+    with pytest.raises(Infeasible, match="Ana"):  # the referee knows better
+        solve_round(city(), seconds=0.1)
+
+
+def test_routes_that_are_not_alike_are_refused_with_a_remedy(monkeypatch):
+    monkeypatch.setattr(search, "search_round", lambda round_, **_: DRIVES)
+    with pytest.raises(InputError, match=r"no plan was found that keeps all rules \(routes"):
+        solve_round(replace(city(), most_stops_apart=0), seconds=0.1)
 
 
 def test_a_given_plan_is_never_made_worse(monkeypatch):

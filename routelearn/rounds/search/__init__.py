@@ -28,6 +28,7 @@ SLICE = 0.004  # seconds between two looks at the clock
 SLICES = 64  # of a run that is limited by iterations
 MOST_THREADS = 4  # more searches of one round find little more
 JOIN = 0.6  # share of the time after which all threads go on from the best plan of all
+RUNS, AMPLE = 3, 3000  # how often each begins anew until then, if there is time for so many steps a stop; else once
 UNEQUAL = 1e9  # what routes that are not alike cost, in stops left out, when plans are compared
 SEEDS = 7919  # between the seeds of two threads
 
@@ -50,10 +51,9 @@ class Engine:
             self.desk.best[:] = plan
 
     def construct(self, start: Sequence[Drive] = ()) -> None:
-        """Take up drives, and insert all other stops where they cost least."""
+        """Take up drives, and insert all other stops where they cost least; the best plan so far is still known."""
         d, x, desk = self.data, self.routes, self.desk
         annealing.load(d, x, desk, self._written(start))
-        desk.real[BEST] = desk.real[BEST_ABOVE] = np.inf
         annealing.anneal(d, x, desk, 0.0, 1, True, self.random)
 
     def _written(self, drives: Sequence[Drive]) -> Ints:
@@ -69,13 +69,15 @@ class Engine:
         return np.array([*plan, -1], dtype=np.int64)
 
     def _kept(self, k: int) -> tuple[int, ...]:
-        """The stops that a vehicle begins with, and a reload wherever the next one would be too much."""
+        """The stops that a vehicle begins with, and a reload on the quickest way wherever the next one is too much."""
         order: list[int] = []
         trip: list[int] = []
-        v = self.round.vehicles[k]
+        v, places = self.round.vehicles[k], [stop.place for stop in self.round.stops]
+        time = self.round.legs_of(v).duration
         for i in v.kept:
             if v.reloads and trip and not carries(self.data, k, np.array([*trip, i], dtype=np.int64), len(trip) + 1):
-                order.append(~v.reloads[0])
+                a, b = places[trip[-1]], places[i]
+                order.append(~min(v.reloads, key=lambda at: time[a, at] + time[at, b]))
                 trip = []
             order.append(i)
             trip.append(i)
@@ -109,6 +111,14 @@ class Engine:
             at += 1
             found.append(Drive(kind, tuple(order)))
         return tuple(sorted(found))
+
+
+def cooling(share: float, runs: int) -> tuple[int, float]:
+    """In which run a search is at a share of its time, and how far it has cooled: `runs` to JOIN, each to the end."""
+    if share >= JOIN:
+        return runs, share
+    at = share / JOIN * runs
+    return (int(at), at - int(at)) if runs > 1 else (0, share)
 
 
 def search_round(
@@ -148,19 +158,25 @@ def search_round(
     def search(engine: Engine) -> None:
         engine.construct(start or ())
         tell(engine)
-        done, rate, now, joined = 0, 0.0, clock(), threads == 1
+        done, rate, now, runs, phase = 0, 0.0, clock(), 1, 0
         while not stop.is_set() and (done < iterations if iterations is not None else now < began + seconds):
             if iterations is not None:
-                cooled, work = done / iterations, min(max(1, iterations // SLICES), iterations - done)
+                share, work = done / iterations, min(max(1, iterations // SLICES), iterations - done)
             else:
-                cooled = (now - began) / seconds
+                share = (now - began) / seconds
                 work = max(1, int(rate * min(SLICE, began + seconds - now)))
-                if not joined and cooled > JOIN:
-                    joined = True
-                    with lock:
-                        plan = best_plan.copy()
+            steps = iterations if iterations is not None else rate * seconds
+            if phase == 0:  # later it is settled how often to begin
+                runs = RUNS if steps >= AMPLE * len(x.stops) else 1
+            before, (now_in, cooled) = engine.cost, cooling(share, runs)
+            if now_in != phase:
+                phase = now_in
+                if phase < runs:
+                    engine.construct(start or ())
+                elif runs > 1 or threads > 1:
+                    with lock:  # where iterations count, no other thread does: which are ahead is chance
+                        plan = (best_plan if iterations is None else engine.desk.best).copy()
                     engine.take_up(plan)
-            before = engine.cost
             engine.explore(cooled, work)
             done += work
             then, now = now, clock()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from routelearn.rounds.search.arrays import BRINGS, NONE, TAKES
+from routelearn.rounds.search.crossing import cross
 from routelearn.rounds.search.desk import BEST, BEST_ABOVE, COST, WEIGHT, price, restore
 from routelearn.rounds.search.fleet import choose_kinds, retype
 from routelearn.rounds.search.insertion import recreate
@@ -19,6 +20,7 @@ from routelearn.search.graph import below, draw
 
 RETRIED = 10  # stops that nobody visits, tried again in each step
 RETYPED = 0.1  # how often a ruined route goes to a vehicle of another kind, where there are several
+CROSSED = 0.2  # how often two routes exchange their ends instead
 CHOSEN = 0.1  # and how often the cheapest kind is looked for
 DEARER = 1.05  # how fast the price of unequal routes changes
 LIGHTEST, HEAVIEST = 0.1, 1000.0  # its least, in costs of a near leg, and its most, in stops left out
@@ -233,12 +235,17 @@ def accept(d, x, desk, removed, delta, above):
 @kernel
 def anneal(d, x, desk, temperature, iterations, filling, state):
     """Ruin and recreate `iterations` times at one temperature; or, filling, insert all stops that nobody visits."""
+    crosses = not d.reloading and not d.paired
     several = d.vehicle.shape[0] > 1 and not filling
     above = unequal(d, x)
     for _ in range(iterations):
-        changed, possible, most = 0, True, np.inf
+        removed, changed, possible, most = 0, 0, True, np.inf
         if filling:
             removed = take_all(d, x, desk)
+        elif crosses and draw(state) < CROSSED:
+            most = -temperature * np.log(1.0 - draw(state))
+            changed = cross(d, x, desk, most, state)
+            possible = changed > 0
         else:
             removed, changed, seed = ruin(d, x, desk, state)
             possible = priced(d, x, desk, changed)

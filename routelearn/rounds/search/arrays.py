@@ -75,6 +75,7 @@ class Data(NamedTuple):
     released: bool  # some goods come late
     walked: bool  # some rule is beyond labels: routes are walked
     last: bool  # backhauls come last
+    paired: bool  # there are shipments
     reloading: bool  # some vehicle makes several trips
     apart: bool  # routes must be alike in some way
     stops_apart: float
@@ -245,7 +246,7 @@ def data_of(x: Round) -> Data:
         lasting=any(v.max_duration < np.inf for v in vehicles),
         limited=any(min(v.max_distance, v.max_driving) < np.inf for v in vehicles),
         released=any(s.release > -np.inf for s in stops),
-        walked=walked, last=x.backhauls == "last",
+        walked=walked, last=x.backhauls == "last", paired=bool(x.shipments),
         reloading=bool(slot["reload_to"].any()), apart=bool(np.isfinite([x.most_stops_apart, x.most_time_apart]).any()),
         stops_apart=float(x.most_stops_apart), time_apart=float(x.most_time_apart),
         mean_leg=max(float(legs.time.mean()), 1e-9), much=much,

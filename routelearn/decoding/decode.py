@@ -124,15 +124,19 @@ def decode(
     encode: Callable[..., Any] | None = None,
     step: Advance = advance,
     progress: Callable[[int], None] | None = None,
+    found: Callable[[int, Decoded], None] | None = None,
 ) -> Decoded:
-    """The best solution of every instance. Same seed, same answer; `progress` hears of instances done."""
+    """The best solution of every instance. Same seed, same answer; `progress` hears of instances done.
+
+    `found` hears the solutions of each chunk as soon as they are there, with the row of the first.
+    """
     strategy = parse(strategy) if isinstance(strategy, str) else strategy
     refuse_hindsight(problem, strategy)
     device = x.xy.device
     batch, nodes = x.xy.shape[:2]
     budget = memory_budget(device) if budget is None else budget
     chunk, pieces = cut(policy, nodes, strategy, 2 if precision == "bfloat16" else 4, budget, batch)
-    parts = []
+    parts: list[Decoded] = []
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
         graph = None
@@ -161,6 +165,8 @@ def decode(
 
         lows = range(0, batch, chunk)
         for part in side_by_side(one, lows) if apart else map(one, lows):
+            if found is not None:
+                found(sum(earlier.tour.shape[0] for earlier in parts), part)
             parts.append(part)
             if progress is not None:
                 progress(part.tour.shape[0])

@@ -208,7 +208,8 @@ class _Work(NamedTuple):
         if self.strategy.beam:
             return beam_search(*of, self.strategy.beam)
         if self.strategy.imagine:
-            return imagined_search(*of, self.strategy.imagine, step=self.step)
+            versions = self.strategy.augment
+            return imagined_search(*of, self.strategy.imagine, versions=versions, step=self.step)
         if self.strategy.guided and not self.strategy.active:
             return guided_search(*of, self.strategy.guided, step=self.step)
         prefix = first_nodes(self.problem, x, starts).repeat_interleave(draws, 1)[..., None] if starts else None

@@ -2,7 +2,9 @@
 
 A rollout algorithm (Bertsekas and Castanon 1999) over a learned policy: at every step each of the likeliest next nodes
 is tried in the same imagined worlds, the policy goes on greedily in each of them, and the node with the lowest mean
-cost is visited. What a visit really brings is read only then.
+cost is visited. What a visit really brings is read only then. Under several symmetries of the plane the policy is
+several policies, and a node is worth what the best of them makes of it on average (parallel rollout, Chang, Givan and
+Chong 2004).
 """
 
 from __future__ import annotations
@@ -33,45 +35,52 @@ class Spread(DeviceRng):
 
 
 def imagined_search(
-    problem: Problem, policy: Any, cache: Any, x: Any, worlds: int, *, step: Advance = advance
+    problem: Problem, policy: Any, cache: Any, x: Any, worlds: int, *, versions: int, step: Advance = advance
 ) -> Rolled:
-    """One executed solution of each instance, every step of it chosen by what it leads to in `worlds` worlds."""
+    """The executed solutions of x, each step chosen by what it leads to in `worlds` worlds.
+
+    Adjacent rows of x and the cache are `versions` of one instance, all of which travel the same way.
+    """
     assert isinstance(problem, Imagines)
-    bound, nodes, batch = problem.max_steps(x), x.xy.shape[1], x.xy.shape[0]
+    bound, nodes, batch = problem.max_steps(x), x.xy.shape[1], x.xy.shape[0] // versions
     rng = Spread(worlds, x.xy.device, x.xy.dtype)
-    public = repeat(x.public(), worlds)
+    public = repeat(take(x, slice(None, None, versions)).public(), worlds)
     own = own_fields(policy, problem.features(take(x.public(), slice(0, 1))))
     known = type(cache)(*(field.repeat_interleave(worlds, 0) if i in own else field for i, field in enumerate(cache)))
     count = min(CANDIDATES, nodes)
 
+    def for_every_version(field: Tensor) -> Tensor:
+        """[B * worlds, ...] -> [B * versions * worlds, ...]"""
+        grouped = field.unflatten(0, (batch, 1, worlds))
+        return grouped.expand(batch, versions, worlds, *field.shape[1:]).flatten(0, 2)
+
     def in_every_world(field: Tensor) -> Tensor:
-        """[B, 1, ...] of the executed solutions -> [B * worlds, count, ...]"""
-        return field.repeat_interleave(worlds, 0).expand(-1, count, *field.shape[2:])
+        """[B * versions, 1, ...] of the executed solutions -> [B * versions * worlds, count, ...]"""
+        return field.repeat_interleave(worlds, 0).expand(-1, count, *field.shape[2:]).contiguous()
 
     live = begin(problem, policy, cache, x, 1)
-    tour = torch.empty((batch, 1, 0), dtype=torch.long, device=x.xy.device)
+    tour = torch.empty((len(live.last), 1, 0), dtype=torch.long, device=x.xy.device)
     for taken in range(bound):
         if bool(problem.done(x, live.state).all()):
             break
         logits, carry = policy.step(cache, live.carry, look(problem, x, live))
         live = Live(live.state, carry, live.last)
-        likelihood, candidates = logits[:, 0].topk(count, 1)  # [B, C], the likeliest first
+        likelihood = logits.log_softmax(-1).view(batch, versions, nodes).mean(1)
+        likelihood, candidates = likelihood.topk(count, 1)  # [B, C], the likeliest first
         candidates = torch.where(likelihood.isneginf(), candidates[:, :1], candidates)
-        tried = candidates.repeat_interleave(worlds, 0)
-
-        world = problem.imagined(public, rng)
+        tried = candidates.repeat_interleave(versions * worlds, 0)
+        world = map_instance(for_every_version, problem.imagined(public, rng))
         state = problem.step(world, map_instance(in_every_world, live.state), tried)
         ahead = Live(state, tuple(map(in_every_world, live.carry)), tried)
-        parts = [in_every_world(tour), tried[..., None]]
-        done = problem.done(world, state)
+        parts, done = [in_every_world(tour), tried[..., None]], problem.done(world, state)
         if taken + 1 < bound:
             rolled = finish(problem, policy, known, world, live=ahead, bound=bound - taken - 1, step=step)
             parts.append(rolled.tour)
             done = rolled.done
-        cost = problem.cost(world, torch.cat(parts, 2)).masked_fill(~done, math.inf).view(batch, worlds, -1)
-        best = cost.mean(1).argmin(1, keepdim=True)  # of equal ones the likeliest
-        node = candidates.gather(1, best)
+        cost = problem.cost(world, torch.cat(parts, 2)).masked_fill(~done, math.inf)
+        worth = cost.view(batch, versions, worlds, count).mean(2).amin(1)
+        node = candidates.gather(1, worth.argmin(1, keepdim=True)).repeat_interleave(versions, 0)
         live = Live(problem.step(x, live.state, node), live.carry, node)
         tour = torch.cat((tour, node[..., None]), 2)
-    nothing = torch.zeros((batch, 1), device=x.xy.device)
+    nothing = torch.zeros(tour.shape[:2], device=x.xy.device)
     return Rolled(tour, problem.done(x, live.state), nothing, None, live)

@@ -43,12 +43,14 @@ class Strategy:
 
     @property
     def rollouts(self) -> int:
-        """Solutions per instance, all told; of a guided beam for each of its steps."""
+        """Solutions per instance that the best is kept of; of a guided beam for each of its steps."""
         return 1 if self.imagine else self.augment * self.solutions * max(1, self.active)
 
     def constructions(self, nodes: int) -> int:
         """At most so many solutions are built for an instance of that many nodes."""
-        return self.rollouts * (nodes if self.guided else CANDIDATES * self.imagine * nodes if self.imagine else 1)
+        if self.imagine:
+            return self.copies * CANDIDATES * nodes
+        return self.rollouts * (nodes if self.guided else 1)
 
     @property
     def copies(self) -> int:
@@ -90,8 +92,8 @@ def parse(text: str) -> Strategy:
             raise InputError(f"{text!r}: active search learns from draws at temperature 1; leave the temperature out")
     elif "guided" in parts and ("samples" in parts or "starts" in parts):
         raise InputError(f"{text!r}: a guided beam chooses its rollouts itself; join it with augment or active only")
-    if "imagine" in parts and len(parts) > 1:
-        raise InputError(f"{text!r}: imagine travels once by what it imagines; it cannot be joined")
+    if "imagine" in parts and parts.keys() - {"imagine", "augment"}:
+        raise InputError(f"{text!r}: imagine travels once by what it imagines; join it with augment only")
     if "beam" in parts and parts.keys() & {"samples", "starts", "guided", "active"}:
         raise InputError(f"{text!r}: a beam keeps the likeliest solutions itself; join it with augment only")
     if greedily and parts.keys() & {"samples", "beam", "guided", "active", "imagine"}:

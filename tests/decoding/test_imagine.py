@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
 from decoding_cases import CHOOSING, judged, prepared
 
-from routelearn.decoding.decode import decode, parse
+from routelearn.decoding.decode import augmented, decode, parse
 from routelearn.decoding.imagine import Spread
 from routelearn.decoding.rollout import follow
 from routelearn.decoding.strategy import CANDIDATES
@@ -17,45 +19,49 @@ from routelearn.problems.base import repeat, take
 WORLDS = 3
 
 
-def in_plain_python(problem, policy, x, worlds):
+def in_plain_python(problem, policy, x, worlds, versions):
     """The tour of one instance that tries the likeliest nodes in given worlds, one after another."""
-    cache, bound = policy.encode(problem.features(x)), problem.max_steps(x)
+    bound = problem.max_steps(x)
+    caches = [policy.encode(tuple(group[i : i + 1] for group in augmented(problem.features(x), versions, 0)))
+              for i in range(versions)]  # fmt: skip
 
-    def ahead(world, tour):
-        """(whether the tour is finished in this world, nodes by falling probability)"""
+    def ahead(world, tour, which):
+        """(whether the tour is finished in this world, nodes by falling probability under these symmetries)"""
         rolled = follow(problem, world, torch.tensor([[[*tour, 0]]]))
-        logits = policy.recorded_logits(cache, rolled.trajectory)[0, 0, len(tour)].tolist()
-        order = sorted((node for node in range(len(logits)) if logits[node] > -1e9), key=lambda node: -logits[node])
+        logits = [policy.recorded_logits(caches[i], rolled.trajectory)[0, 0, len(tour)] for i in which]
+        mean = sum(one.log_softmax(-1) for one in logits).tolist()
+        order = sorted((node for node in range(len(mean)) if mean[node] > -1e9), key=lambda node: -mean[node])
         return bool(tour) and tour[-1] == 0, order
 
     tour = []
-    while not ahead(x, tour)[0]:
+    while not ahead(x, tour, range(versions))[0]:
         means = []
-        for node in ahead(x, tour)[1][:CANDIDATES]:
-            total = 0.0
-            for world in worlds:
+        for node in ahead(x, tour, range(versions))[1][:CANDIDATES]:
+            totals = [0.0] * versions
+            for i, world in itertools.product(range(versions), worlds):
                 trial = [*tour, node]
                 # What was earned on the way is known: in every world the visited nodes bring what they really do.
                 real = world.real_prize.clone()
                 real[:, tour] = x.real_prize[:, tour]
                 seen = world._replace(real_prize=real)
-                while len(trial) < bound and not ahead(seen, trial)[0]:
-                    trial.append(ahead(seen, trial)[1][0])
-                total += float(problem.cost(seen, torch.tensor([[trial]])))
-            means.append((total / len(worlds), node))
+                while len(trial) < bound and not ahead(seen, trial, [i])[0]:
+                    trial.append(ahead(seen, trial, [i])[1][0])
+                totals[i] += float(problem.cost(seen, torch.tensor([[trial]])))
+            means.append((min(totals), node))
         tour.append(min(means, key=lambda pair: pair[0])[1])
     return tour
 
 
-def test_every_step_is_that_of_a_plain_loop(monkeypatch):
-    problem, policy, x = prepared("spctsp", batch=3, n=6, double=True)
+@pytest.mark.parametrize("versions", [1, 2])
+def test_every_step_is_that_of_a_plain_loop(versions, monkeypatch):
+    problem, policy, x = prepared("spctsp", batch=3, n=5, double=True)
     given = problem.imagined(repeat(x.public(), WORLDS), NumpyRng(5))
     monkeypatch.setattr(problem, "imagined", lambda public, rng: given, raising=False)
     with torch.no_grad():
-        found = judged(problem, x, decode(problem, policy, x, f"imagine:{WORLDS}"))
+        found = judged(problem, x, decode(problem, policy, x, f"augment:{versions}+imagine:{WORLDS}"))
         for row in range(3):
             worlds = [take(given, slice(i, i + 1)) for i in range(row * WORLDS, (row + 1) * WORLDS)]
-            expected = in_plain_python(problem, policy, take(x, slice(row, row + 1)), worlds)
+            expected = in_plain_python(problem, policy, take(x, slice(row, row + 1)), worlds, versions)
             assert found.tour[row, 0, : len(expected)].tolist() == expected
             assert not found.tour[row, 0, len(expected) :].any()
 
@@ -100,7 +106,7 @@ def test_it_is_refused_where_nothing_is_hidden(name):
         decode(problem, policy, x, "imagine:4")
 
 
-@pytest.mark.parametrize("text", ["imagine:4+augment:8", "sample:2+imagine:4"])
-def test_it_stands_alone(text):
-    with pytest.raises(InputError, match="cannot be joined"):
+@pytest.mark.parametrize("text", ["imagine:4+guided:8", "sample:2+imagine:4"])
+def test_it_joins_with_symmetries_alone(text):
+    with pytest.raises(InputError, match="augment only"):
         parse(text)

@@ -1,13 +1,15 @@
-"""Efficient active search (Hottung et al. 2022): gradient steps on what a policy knows of one instance.
+"""Efficient active search (Hottung et al. 2022) and active search (Bello et al. 2016): learning on one instance.
 
-Added parameters move the embeddings of each instance (EAS-Emb): every field that the policy's cache holds per instance.
-The policy's own weights stay as they are, so all instances of a batch learn at once and none hears of another.
+Efficient: added parameters move the embeddings of each instance (EAS-Emb), that is every field of which the policy's
+cache holds one per instance. The policy's weights stay as they are, so all instances of a batch learn at once and none
+hears of another. Bello's: a copy of the policy learns with all its weights, one instance after the other.
 """
 
 from __future__ import annotations
 
+import copy
 import math
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -21,10 +23,39 @@ DISTANCE = 0.05  # that Adam may go in all its steps, in units of a field's root
 IMITATION = 0.1  # weight of the best solution so far beside advantages of unit spread
 
 
+class Learner(Protocol):
+    """What learns: a policy, and the parameters that its cache follows from."""
+
+    policy: Any
+    added: list[Tensor]
+    rate: float  # of Adam
+    imitation: float  # weight of the best solution so far
+
+    def moved(self) -> Any:
+        """The cache as it is now, with gradients to the parameters."""
+        ...
+
+
+class Weights:
+    """All weights of a copy of the policy; its encoder runs at every step."""
+
+    rate, imitation = 1e-4, 0.0
+
+    def __init__(self, policy: Any, features: tuple[Tensor, ...]):
+        self.policy, self.features = copy.deepcopy(policy), features
+        self.added = [parameter.requires_grad_() for parameter in self.policy.parameters()]
+
+    def moved(self) -> Any:
+        return self.policy.encode(self.features)
+
+
 class Embeddings:
     """A cache with parameters added to the fields that instances have of their own; all 0 at first."""
 
-    def __init__(self, policy: Policy, features: tuple[Tensor, ...], cache: Any):
+    imitation = IMITATION
+
+    def __init__(self, policy: Policy, features: tuple[Tensor, ...], cache: Any, steps: int = 1):
+        self.policy, self.rate = policy, DISTANCE / steps
         self.cache, self.own = cache, own_fields(policy, features)
         fields = [cache[i] for i in self.own]
         # Fields are of different sizes: a step is a share of the field's.
@@ -33,7 +64,6 @@ class Embeddings:
         self.added = [torch.zeros_like(field).requires_grad_() for field in wide]
 
     def moved(self) -> Any:
-        """The cache as it is now, with gradients to what was added."""
         fields = list(self.cache)
         for i, unit, added in zip(self.own, self.units, self.added, strict=True):
             scaled = unit.view(-1, *[1] * (added.dim() - 1)) * added
@@ -51,7 +81,7 @@ def own_fields(policy: Policy, features: tuple[Tensor, ...]) -> list[int]:
     ]
 
 
-def learning(cost: Tensor, log_prob: Tensor, imitated: Tensor) -> Tensor:
+def learning(cost: Tensor, log_prob: Tensor, imitated: Tensor, imitation: float = IMITATION) -> Tensor:
     """The loss of a step: costs [B, S] and log-probabilities of draws, and those of the best so far [B, 1].
 
     REINFORCE with the mean of an instance's draws as its baseline (eq. 2 and 5 there) in units of their spread, so
@@ -63,13 +93,12 @@ def learning(cost: Tensor, log_prob: Tensor, imitated: Tensor) -> Tensor:
     excess = torch.where(finished, known - known.sum(1, keepdim=True) / count, 0.0)
     spread = (excess.square().sum(1, keepdim=True) / count).sqrt()
     advantage = excess / (spread + 1e-6 * (1 + known.abs().amax(1, keepdim=True)))
-    return (advantage * log_prob).sum(1).div(count[:, 0]).sum() - IMITATION * imitated.sum()
+    return (advantage * log_prob).sum(1).div(count[:, 0]).sum() - imitation * imitated.sum()
 
 
 def active_search(
     problem: Problem,
-    policy: Any,
-    cache: Any,
+    learner: Learner,
     x: Any,
     steps: int,
     *,
@@ -84,9 +113,9 @@ def active_search(
     Adjacent rows are `versions` of one instance, which learn apart but imitate the same best solution. The first is
     the greedy one, the last is greedy again (or `guided`) with what was learned.
     """
-    embeddings = Embeddings(policy, problem.features(take(x, slice(0, 1))), cache)
-    adam = torch.optim.Adam(embeddings.added, lr=DISTANCE / steps)
-    of = (problem, policy)
+    policy = learner.policy
+    adam = torch.optim.Adam(learner.added, lr=learner.rate)
+    of, cache = (problem, policy), learner.moved()
     start = finish(*of, cache, x, step=step)
     drawn = finish(*of, cache, x, solutions=solutions, temperature=1.0, prefix=prefix, step=step)
     bound = _steps_needed(problem, x, drawn.tour)
@@ -95,7 +124,7 @@ def active_search(
     best.hear(x, drawn)
     for _ in range(steps):
         with torch.enable_grad():
-            moved = embeddings.moved()
+            moved = learner.moved()
         plain = type(moved)(*(field.detach() for field in moved))
         rolled = rollout(
             *of, plain, x, solutions=solutions, steps=bound, temperature=1.0, prefix=prefix, record=True, step=step
@@ -105,9 +134,9 @@ def active_search(
         with torch.enable_grad():
             log_prob, imitated = (policy.score(moved, trajectory).sum(2) for trajectory in trajectories)
             adam.zero_grad()
-            learning(cost, log_prob, imitated).backward()
+            learning(cost, log_prob, imitated, learner.imitation).backward()
         adam.step()
-    learned = type(cache)(*(field.detach() for field in embeddings.moved()))
+    learned = learner.moved()
     if guided:
         best.hear(x, guided_search(*of, learned, x, guided, step=step))
     else:

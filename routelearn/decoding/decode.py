@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from routelearn.decoding.active import active_search
+from routelearn.decoding.active import Embeddings, Learner, Weights, active_search
 from routelearn.decoding.beam import beam_search
 from routelearn.decoding.guided import guided_search
 from routelearn.decoding.imagine import imagined_search
@@ -89,7 +89,9 @@ def cut(policy: Any, nodes: int, strategy: Strategy, element: int, budget: int, 
     Draws are cut only where one instance alone is too much; fewer than one draw of one instance there is not.
     """
     encoded = strategy.copies * row_bytes(policy, nodes, 0, element)
-    whole = strategy.copies * row_bytes(policy, nodes, strategy.solutions, element, scored=strategy.active > 0)
+    whole = strategy.copies * row_bytes(policy, nodes, strategy.solutions, element, scored=strategy.learning_steps > 0)
+    if strategy.retrain:  # weights learn from one instance
+        return 1, 1
     if whole <= budget or not strategy.samples or strategy.active:  # which learns from all draws of a step
         return max(1, min(batch, budget // whole)), 1
     draw = (whole - encoded) // strategy.samples  # one draw from every start and symmetry
@@ -194,15 +196,16 @@ class _Work(NamedTuple):
         # Around the whole of a small piece of work: no threads that wait for each other.
         sparing = stepping(x.xy.device, batch * augment * x.xy.shape[1] <= SMALL)
         with autocast(x.xy.device, self.precision), sparing:
-            cache = (self.encode or self.policy.encode)(augmented(problem.features(x), augment, self.seed))
+            features = augmented(problem.features(x), augment, self.seed)
+            cache = (self.encode or self.policy.encode)(features)
             for piece in range(pieces):
-                rolled = self.roll(cache, many, draws // pieces + (1 if piece < draws % pieces else 0), steps)
+                rolled = self.roll(features, cache, many, draws // pieces + (1 if piece < draws % pieces else 0), steps)
                 found = _best_of(problem, many, rolled, batch)
                 best = found if best is None else _better(problem, best, found)
         assert best is not None
         return best
 
-    def roll(self, cache: Any, x: Any, draws: int, steps: int | None) -> Rolled:
+    def roll(self, features: tuple[Tensor, ...], cache: Any, x: Any, draws: int, steps: int | None) -> Rolled:
         """So many draws from every start."""
         of, starts = (self.problem, self.policy, cache, x), self.strategy.starts
         if self.strategy.beam:
@@ -210,13 +213,18 @@ class _Work(NamedTuple):
         if self.strategy.imagine:
             versions = self.strategy.augment
             return imagined_search(*of, self.strategy.imagine, versions=versions, step=self.step)
-        if self.strategy.guided and not self.strategy.active:
+        if self.strategy.guided and not self.strategy.learning_steps:
             return guided_search(*of, self.strategy.guided, step=self.step)
         prefix = first_nodes(self.problem, x, starts).repeat_interleave(draws, 1)[..., None] if starts else None
         solutions, temperature = max(1, starts) * draws, self.strategy.temperature
-        if self.strategy.active:
+        if learning := self.strategy.learning_steps:
+            learner: Learner
+            if self.strategy.active:
+                learner = Embeddings(self.policy, features, cache, learning)
+            else:
+                learner = Weights(self.policy, features)
             return active_search(
-                *of, self.strategy.active, versions=self.strategy.augment, solutions=solutions, prefix=prefix,
+                self.problem, learner, x, learning, versions=self.strategy.augment, solutions=solutions, prefix=prefix,
                 guided=self.strategy.guided, step=self.step,
             )  # fmt: skip
         if steps is None:

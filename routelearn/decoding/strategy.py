@@ -10,12 +10,12 @@ from routelearn.errors import InputError
 from routelearn.problems.base import Imagines, Problem
 
 CHOICES = (
-    "greedy, sample:K, sample:K@TEMPERATURE, multistart:K, augment:K, beam:K, guided:K, active:STEPS, imagine:WORLDS, "
-    "joined by +"
+    "greedy, sample:K, sample:K@TEMPERATURE, multistart:K, augment:K, beam:K, guided:K, active:STEPS, "
+    "retrain:STEPS, imagine:WORLDS, joined by +"
 )
 FIELDS = {
     "sample": "samples", "multistart": "starts", "augment": "augment", "beam": "beam", "guided": "guided",
-    "active": "active", "imagine": "imagine",
+    "active": "active", "retrain": "retrain", "imagine": "imagine",
 }  # fmt: skip
 CANDIDATES = 4  # next nodes that are tried in imagined worlds
 DRAWS = 16  # of a step of active search, unless the name says how many
@@ -32,7 +32,8 @@ class Strategy:
     temperature: float = 0.0  # of the draws; 0: the likeliest node at each step
     beam: int = 0  # partial solutions that are kept by their probability
     guided: int = 0  # partial solutions that are kept by what a greedy rollout makes of them
-    active: int = 0  # gradient steps on each instance
+    active: int = 0  # gradient steps on each instance's embeddings
+    retrain: int = 0  # gradient steps on all weights, for each instance
     imagine: int = 0  # worlds that every next node is tried in, where values are revealed on the visit
 
     @property
@@ -44,13 +45,17 @@ class Strategy:
     @property
     def rollouts(self) -> int:
         """Solutions per instance that the best is kept of; of a guided beam for each of its steps."""
-        return 1 if self.imagine else self.augment * self.solutions * max(1, self.active)
+        return 1 if self.imagine else self.augment * self.solutions * max(1, self.learning_steps)
 
     def constructions(self, nodes: int) -> int:
         """At most so many solutions are built for an instance of that many nodes."""
         if self.imagine:
             return self.copies * CANDIDATES * nodes
         return self.rollouts * (nodes if self.guided else 1)
+
+    @property
+    def learning_steps(self) -> int:
+        return self.active or self.retrain
 
     @property
     def copies(self) -> int:
@@ -60,7 +65,7 @@ class Strategy:
     @property
     def of_known_length(self) -> bool:
         """Whether it is one run of steps, so that a CUDA graph can hold all of it."""
-        return not (self.beam or self.guided or self.active or self.imagine)
+        return not (self.beam or self.guided or self.learning_steps or self.imagine)
 
 
 def parse(text: str) -> Strategy:
@@ -86,7 +91,9 @@ def parse(text: str) -> Strategy:
             parts["temperature"] = float(match[4])
             if not 1e-3 <= parts["temperature"] <= 1e3:
                 raise InputError(f"the temperature in {part.strip()!r} must lie between 0.001 and 1000")
-    if "active" in parts:
+    if "active" in parts and "retrain" in parts:
+        raise InputError(f"{text!r}: active learns embeddings, retrain all weights; leave one out")
+    if "active" in parts or "retrain" in parts:
         parts = {"samples": DRAWS, "temperature": 1.0} | parts
         if parts["temperature"] != 1.0:
             raise InputError(f"{text!r}: active search learns from draws at temperature 1; leave the temperature out")
@@ -94,16 +101,16 @@ def parse(text: str) -> Strategy:
         raise InputError(f"{text!r}: a guided beam chooses its rollouts itself; join it with augment or active only")
     if "imagine" in parts and parts.keys() - {"imagine", "augment"}:
         raise InputError(f"{text!r}: imagine travels once by what it imagines; join it with augment only")
-    if "beam" in parts and parts.keys() & {"samples", "starts", "guided", "active"}:
+    if "beam" in parts and parts.keys() & {"samples", "starts", "guided", "active", "retrain"}:
         raise InputError(f"{text!r}: a beam keeps the likeliest solutions itself; join it with augment only")
-    if greedily and parts.keys() & {"samples", "beam", "guided", "active", "imagine"}:
+    if greedily and parts.keys() & {"samples", "beam", "guided", "active", "retrain", "imagine"}:
         raise InputError(f"{text!r}: greedy contradicts the rest; leave it out, or join it with multistart or augment")
     return Strategy(text, **parts)
 
 
 def refuse_hindsight(problem: Problem, strategy: Strategy) -> None:
     """Choosing among solutions by a cost that was hidden while they were built is not a strategy."""
-    if problem.reveals_on_visit and (strategy.rollouts > 1 or strategy.guided or strategy.active):
+    if problem.reveals_on_visit and (strategy.rollouts > 1 or strategy.guided or strategy.learning_steps):
         raise InputError(
             f"{strategy.name!r} keeps the best of {strategy.rollouts} solutions, but {problem.name} reveals its real "
             "cost only on the way: choosing afterwards is hindsight; use greedy or sample:1"

@@ -80,6 +80,7 @@ def encoded(monkeypatch):
         ("augment:8", {"augment": 8}, 8),
         ("beam:10", {"beam": 10}, 10),
         ("guided:4", {"guided": 4}, 16),
+        ("retrain:7+sample:2", {"retrain": 7, "samples": 2}, 14),
         ("augment:8+guided:4", {"augment": 8, "guided": 4}, 128),
         ("active:5", {"active": 5, "samples": 16}, 80),
         ("augment:8+active:5+sample:3", {"augment": 8, "active": 5, "samples": 3}, 120),
@@ -97,7 +98,7 @@ def test_a_name_stands_for_a_strategy(text, fields, rollouts):
     drawn = {"temperature": 1.0} if "samples" in fields else {}
     assert parsed == Strategy(text, **(drawn | fields))
     assert parsed.rollouts == rollouts
-    assert parsed.solutions * parsed.augment * max(1, parsed.active) == rollouts
+    assert parsed.solutions * parsed.augment * max(1, parsed.learning_steps) == rollouts
 
 
 @pytest.mark.parametrize(
@@ -135,6 +136,8 @@ def test_an_unknown_name_is_refused_with_the_choices(text):
         ("guided:0", "must be 1 or more"),
         ("guided:3+sample:4", "augment or active only"),
         ("active:3+beam:4", "augment only"),
+        ("active:3+retrain:4", "leave one out"),
+        ("retrain:0", "must be 1 or more"),
         ("greedy+active:4", "greedy contradicts"),
         ("beam:3+sample:4", "augment only"),
         ("multistart:3+beam:4", "augment only"),

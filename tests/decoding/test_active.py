@@ -130,7 +130,7 @@ def test_it_learns(kind, monkeypatch):
 
     monkeypatch.setattr(active.Best, "hear", spy)
     monkeypatch.setattr(active, "DISTANCE", 3.0)  # a policy that knows nothing has far to go
-    monkeypatch.setattr(Weights, "rate", 0.02)
+    monkeypatch.setattr(Weights, "rate", 0.01)
     decode(problem, policy, x, f"{kind}:60+sample:16")
     _, before, *steps, greedily = means
     assert len(steps) == 60

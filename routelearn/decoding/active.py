@@ -46,7 +46,8 @@ class Weights:
         self.added = [parameter.requires_grad_() for parameter in self.policy.parameters()]
 
     def moved(self) -> Any:
-        return self.policy.encode(self.features)
+        with torch.backends.cudnn.flags(enabled=False):  # whose LSTM has no gradient in evaluation mode
+            return self.policy.encode(self.features)
 
 
 class Embeddings:
@@ -133,8 +134,11 @@ def active_search(
         trajectories = rolled.trajectory, record(problem, x, best.tour, versions)
         with torch.enable_grad():
             log_prob, imitated = (policy.score(moved, trajectory).sum(2) for trajectory in trajectories)
-            adam.zero_grad()
-            learning(cost, log_prob, imitated, learner.imitation).backward()
+            loss = learning(cost, log_prob, imitated, learner.imitation)
+        # Not `backward`, which would leave gradients in the policy's own weights, too.
+        gradients = torch.autograd.grad(loss, learner.added, allow_unused=True)
+        for added, gradient in zip(learner.added, gradients, strict=True):
+            added.grad = gradient
         adam.step()
     learned = learner.moved()
     if guided:

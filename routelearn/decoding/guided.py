@@ -38,14 +38,12 @@ def guided_search(problem: Problem, policy: Any, cache: Any, x: Any, width: int,
         dead = (likelihood.isneginf() | cost.isinf()[..., None]).flatten(1)
         parent = torch.arange(width, device=x.xy.device).repeat_interleave(branches).expand(len(tour), -1)
         branch = torch.where(dead, usual.gather(1, parent), branch.flatten(1))  # anything legal, never kept
-        begun, done = _moved(problem, x, live, parent, branch), None
-        parts = [_rows(tour[..., :taken], parent), branch[..., None]]
+        begun = _moved(problem, x, live, parent, branch)
+        parts, done = [_rows(tour[..., :taken], parent), branch[..., None]], problem.done(x, begun.state)
         if taken + 1 < bound:
             rolled = finish(*of, live=begun, bound=bound - taken - 1, step=step)
             parts.append(rolled.tour)
             done = rolled.done
-        else:
-            done = problem.done(x, begun.state)
         branched = torch.cat(parts, 2)
         steps = max(tour.shape[2], branched.shape[2])
         tour, branched = pad_tour(problem, tour, steps), pad_tour(problem, branched, steps)

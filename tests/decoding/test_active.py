@@ -158,9 +158,10 @@ def test_a_guided_beam_may_follow(monkeypatch):
     assert (both.cost <= plain + 1e-6).all()
 
 
+@pytest.mark.parametrize("kind", ["attention", "nazari"])
 @pytest.mark.parametrize("text", ["active:2", "augment:2+retrain:2"])
-def test_the_policy_is_left_as_it_was(text):
-    problem, policy, x = prepared("cvrp")
+def test_the_policy_is_left_as_it_was(text, kind):
+    problem, policy, x = prepared("cvrp", kind=kind)
     before = {name: value.clone() for name, value in policy.state_dict().items()}
     greedy = decode(problem, policy, x).cost
     assert (judged(problem, x, decode(problem, policy, x, text)).cost <= greedy + 1e-6).all()

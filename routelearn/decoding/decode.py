@@ -79,7 +79,7 @@ def row_bytes(policy: Any, nodes: int, solutions: int, element: int, scored: boo
     stepping = solutions * nodes * (element * per_pair + 32)
     recorded = solutions * nodes * 2 * 16
     if scored:  # every step of every solution is there at once, and so is its gradient
-        recorded += solutions * nodes * nodes * (4 * per_pair * element + 16)
+        recorded += solutions * nodes * nodes * (per_pair * element + 16)
     return encoded + stepping + recorded
 
 

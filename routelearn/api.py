@@ -101,9 +101,10 @@ def evaluate(
     `model`: a Model, a model file, the name of a shipped model or of a solver, a solver, or a policy object (then
     `problem` says what it is for); None takes the shipped model that fits. `data`: instances, a file of them (.npz, or
     the authors' .pkl), or `("tsp", 50)`: the paper's test set of that problem and size. `decode`: greedy, sample:1280,
-    sample:1280@0.8, multistart:50, augment:8, beam:10, improve; joined by +. `problem` is an object or a name.
-    `device`: auto, cpu, cuda or cuda:1. `backend`: auto, or reference to run without compiled kernels. `precision`:
-    float32, bfloat16 or auto. `limit`: only the first instances. `seed`: of sampling, or of the solver.
+    sample:1280@0.8, multistart:50, augment:8, beam:10, guided:4, active:50, improve; joined by +. `problem` is an
+    object or a name. `device`: auto, cpu, cuda or cuda:1. `backend`: auto, or reference to run without compiled
+    kernels. `precision`: float32, bfloat16 or auto. `limit`: only the first instances. `seed`: of sampling, or of the
+    solver.
 
     For a solver alone: `seconds` an instance (1 by default), `on` (local, or ray for a cluster), `store` (a file
     that keeps results as they come). `progress` hears how many instances were solved since its last call.

@@ -19,8 +19,8 @@ def evaluate(
     model: str | None = typer.Option(None, help="Model file, or the name of a shipped one. [default: the shipped one]"),
     decode: str | None = typer.Option(
         None,
-        help="For a model: greedy, sample:1280, sample:1280@0.8, multistart:50, augment:8, beam:10, +improve; "
-        "join by +. [default: greedy]",
+        help="For a model: greedy, sample:1280, sample:1280@0.8, multistart:50, augment:8, beam:10, guided:4, "
+        "active:50, +improve; join by +. [default: greedy]",
     ),
     solver: str | None = typer.Option(None, help="A classical solver instead of a model; see `routelearn solvers`."),
     seconds: float | None = typer.Option(None, help="For a solver: seconds an instance. [default: 1]"),

@@ -17,6 +17,7 @@ READS = {
     "table1": ("limit", "paper_limits", "problems", "rows", "sizes", "samples", "model", "on", "seed"),
     "table-op": ("limit", "paper_limits", "rows", "sizes", "samples", "model", "on", "seed"),
     "table-ablations": ("limit", "sizes", *TRAINING),
+    "front": ("limit", "problems", "seconds", "model", "seed"),
     "figures": ("limit", "sizes", "model", "seed"),
     "figure3": ("limit", *TRAINING),
     "figure5": ("limit", "sizes", "model", "seed"),
@@ -32,19 +33,24 @@ WITH_TRAIN = {
 
 
 def reproduce(
-    target: str = typer.Argument(help="table1, table-op, table-ablations, figures, or figure3, 5, 6 or 7 alone."),
+    target: str = typer.Argument(
+        help="table1, table-op, table-ablations, front, figures, or figure3, 5, 6 or 7 alone."
+    ),
     out: Path = typer.Option(Path("reproduce"), help="Folder for tables, figures, stored results and training runs."),
     limit: int | None = typer.Option(
-        None, help="Use the first instances of each test (and validation) set only. [default: all 10000; figure5: 1000]"
+        None,
+        help="Use the first instances of each test (and validation) set only. "
+        "[default: all 10000; figure5: 1000; front: 100]",
     ),
     paper_limits: bool | None = typer.Option(
         None, "--paper-limits", help="Use the paper's time limits instead of 0.3 s per instance (days on two cores)."
     ),
-    problems: str | None = typer.Option(None, help="table1: only these problems, such as tsp,cvrp."),
+    problems: str | None = typer.Option(None, help="table1, front: only these problems, such as tsp,cvrp."),
     rows: str | None = typer.Option(None, help="Tables: only these rows, such as 'LKH3,AM (greedy)'."),
     sizes: str | None = typer.Option(None, help="Only these sizes, such as 20,50. [default: all; training: 20]"),
     samples: int | None = typer.Option(None, help="Rollouts of AM (sampling). [default: 320 on a CPU, 1280 on a GPU]"),
     model: list[Path] | None = typer.Option(None, help="Model file to prefer over the shipped ones; may be repeated."),
+    seconds: str | None = typer.Option(None, help="front: times of searches. [default: 0.1,1,10]"),
     on: str | None = typer.Option(None, help="Where solvers run: local, or ray for a cluster. [default: local]"),
     train: bool | None = typer.Option(None, "--train", help="Train the missing runs, one after another."),
     instances: int | None = typer.Option(None, help="Training: instances per run. [default: 6400000]"),
@@ -70,7 +76,7 @@ def reproduce(
     given: dict[str, Any] = {
         "limit": limit, "paper_limits": paper_limits, "problems": problems, "rows": rows, "sizes": sizes,
         "samples": samples, "model": model or None, "on": on, "train": train, "instances": instances, "full": full,
-        "minutes": minutes, "seeds": seeds, "seed": seed,
+        "minutes": minutes, "seeds": seeds, "seed": seed, "seconds": seconds,
     }  # fmt: skip
     given = {name: value for name, value in given.items() if value is not None}
     for name in given:
@@ -86,6 +92,8 @@ def reproduce(
         given["model_files"] = tuple(given.pop("model"))
     if "train" in READS[target]:
         runs(target, out, given)
+    elif target == "front":
+        fronts(out, given)
     elif target.startswith("figure"):
         figures(out, () if target == "figures" else (target,), given)
     else:
@@ -115,6 +123,18 @@ def tables(target: str, out: Path, given: dict[str, Any]) -> None:
     typer.echo(f"{options.limit} instances each, on {worker_count()} cores", err=True)
     paths = table1(names, out, options, watch=bar) if target == "table1" else table_op(out, options, watch=bar)
     tell(paths)
+
+
+def fronts(out: Path, given: dict[str, Any]) -> None:
+    from routelearn.reproduce.front import Options, named_sets, reproduce_front
+
+    if "seconds" in given:
+        try:
+            given["seconds"] = tuple(float(part) for part in given["seconds"].split(","))
+        except ValueError:
+            raise InputError(f"seconds is {given['seconds']!r}; give numbers joined by commas, such as 0.1,1") from None
+    options = Options(**given | {"sets": named_sets(given.pop("problems", ""))})
+    tell(reproduce_front(out, options, watch=bar))
 
 
 def tell(paths: list[Path]) -> None:

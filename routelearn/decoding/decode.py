@@ -1,90 +1,29 @@
-"""Decoding strategies: how a policy's solutions are drawn and the best one kept. They compose on one S axis.
+"""How a policy's solutions are drawn and the best one kept, by a strategy (strategy.py). All live on one S axis.
 
-`greedy`, `sample:1280`, `sample:1280@0.8` (temperature), `multistart:50`, `augment:8`, `beam:10`, and
-products such as `augment:8+sample:16`. Work is cut into chunks that fit a memory budget, and the encoder
-runs once per instance and symmetry however many solutions follow.
+Work is cut into chunks that fit a memory budget, and the encoder runs once per instance and symmetry however many
+solutions follow.
 """
 
 from __future__ import annotations
 
 import contextlib
 import math
-import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from routelearn.decoding.rollout import Advance, Live, Rolled, advance, begin, finish, look, rollout
+from routelearn.decoding.active import Embeddings, Learner, Weights, active_search
+from routelearn.decoding.beam import beam_search
+from routelearn.decoding.guided import guided_search
+from routelearn.decoding.imagine import imagined_search
+from routelearn.decoding.rollout import Advance, Rolled, advance, finish, pad_tour, rollout
+from routelearn.decoding.strategy import Strategy, parse, refuse_hindsight
 from routelearn.errors import InputError
 from routelearn.policies.kernels.cpu.decoder import processors, side_by_side, stepping
 from routelearn.problems.base import Problem, map_instance, repeat, take
 from routelearn.runtime.compiling import Captured, autocast
-
-CHOICES = "greedy, sample:K, sample:K@TEMPERATURE, multistart:K, augment:K, beam:K, joined by +"
-
-
-@dataclass(frozen=True)
-class Strategy:
-    """What a name such as `augment:8+sample:16` stands for."""
-
-    name: str
-    augment: int = 1  # symmetries of the square, then random rotations
-    starts: int = 0  # forced first nodes; 0: the policy chooses
-    samples: int = 0  # draws (per start); 0: greedy
-    temperature: float = 0.0  # of the draws; 0: the likeliest node at each step
-    beam: int = 0
-
-    @property
-    def solutions(self) -> int:
-        """Solutions per encoded instance."""
-        return max(1, self.starts) * max(1, self.samples) * max(1, self.beam)
-
-    @property
-    def rollouts(self) -> int:
-        """Solutions per instance, all told."""
-        return self.augment * self.solutions
-
-
-def parse(text: str) -> Strategy:
-    """The strategy of that name; an unknown name raises and lists the choices."""
-    parts: dict[str, Any] = {}
-    greedily = False
-    for part in text.split("+"):
-        match = re.fullmatch(r"(greedy)|(sample|multistart|augment|beam):(\d+)(?:@(\d*\.?\d+))?", part.strip())
-        if match is None or (match[4] and match[2] != "sample"):
-            raise InputError(f"unknown decoding strategy {part.strip()!r}; the choices are {CHOICES}")
-        if match[1]:
-            greedily = True
-            continue
-        field = {"sample": "samples", "multistart": "starts", "augment": "augment", "beam": "beam"}[match[2]]
-        if field in parts:
-            raise InputError(f"{match[2]} stands twice in {text!r}")
-        parts[field] = int(match[3])
-        if field == "samples":
-            parts["temperature"] = 1.0
-        if parts[field] < 1:
-            raise InputError(f"{part.strip()!r} asks for {parts[field]}; it must be 1 or more")
-        if match[4]:
-            parts["temperature"] = float(match[4])
-            if not 1e-3 <= parts["temperature"] <= 1e3:
-                raise InputError(f"the temperature in {part.strip()!r} must lie between 0.001 and 1000")
-    if "beam" in parts and ("samples" in parts or "starts" in parts):
-        raise InputError(f"{text!r}: a beam keeps the likeliest solutions itself; join it with augment only")
-    if greedily and ("samples" in parts or "beam" in parts):
-        raise InputError(f"{text!r}: greedy contradicts the rest; leave it out, or join it with multistart or augment")
-    return Strategy(text, **parts)
-
-
-def refuse_hindsight(problem: Problem, strategy: Strategy) -> None:
-    """Choosing among solutions by a cost that was hidden while they were built is not a strategy."""
-    if problem.reveals_on_visit and strategy.rollouts > 1:
-        raise InputError(
-            f"{strategy.name!r} keeps the best of {strategy.rollouts} solutions, but {problem.name} reveals its real "
-            "cost only on the way: choosing afterwards is hindsight; use greedy or sample:1"
-        )
 
 
 def symmetry(xy: Tensor, which: int, turn: float) -> Tensor:
@@ -112,41 +51,6 @@ def augmented(features: tuple[Tensor, ...], count: int, seed: int) -> tuple[Tens
     return tuple(groups)
 
 
-def reorder(live: Live, parent: Tensor) -> Live:
-    """The partial solutions that `parent` [B, S] names."""
-
-    def pick(field: Tensor) -> Tensor:
-        index = parent.view(*parent.shape, *([1] * (field.dim() - 2)))
-        return field.gather(1, index.expand(*parent.shape, *field.shape[2:]))
-
-    return Live(map_instance(pick, live.state), tuple(pick(part) for part in live.carry), pick(live.last))
-
-
-def beam_search(problem: Problem, policy: Any, cache: Any, x: Any, width: int) -> Rolled:
-    """Keep the `width` likeliest partial solutions at every step."""
-    live = begin(problem, policy, cache, x, width)
-    total = torch.full(live.last.shape, -math.inf, device=x.xy.device)
-    total[:, 0] = 0
-    tour = torch.empty((*live.last.shape, 0), dtype=torch.long, device=x.xy.device)
-    nodes = x.xy.shape[1]
-    for taken in range(problem.max_steps(x)):
-        if taken >= nodes and bool(problem.done(x, live.state).all()):
-            break
-        logits, carry = policy.step(cache, live.carry, look(problem, x, live))
-        log_prob = logits.log_softmax(-1)
-        score, flat = (total[..., None] + log_prob).flatten(1).topk(width, 1)
-        parent, action = flat // nodes, flat % nodes
-        dead = score == -math.inf  # fewer candidates than the beam is wide: anything legal, never preferred
-        parent = torch.where(dead, 0, parent)
-        live = reorder(Live(live.state, carry, live.last), parent)
-        best = log_prob.argmax(-1).gather(1, parent)
-        action = torch.where(dead, best, action)
-        live = Live(problem.step(x, live.state, action), live.carry, action)
-        tour = torch.cat((tour.gather(1, parent[..., None].expand_as(tour)), action[..., None]), 2)
-        total = score
-    return Rolled(tour, problem.done(x, live.state), total, None, live)
-
-
 class Decoded(NamedTuple):
     tour: Tensor  # [B, 1, T] the best solution of each instance
     cost: Tensor  # [B]
@@ -167,13 +71,15 @@ def memory_budget(device: torch.device) -> int:
     return share
 
 
-def row_bytes(policy: Any, nodes: int, solutions: int, element: int) -> int:
-    """A generous estimate of what one encoded instance with its solutions occupies."""
+def row_bytes(policy: Any, nodes: int, solutions: int, element: int, scored: bool = False) -> int:
+    """A generous estimate of what one encoded instance with its solutions occupies; more if they are to be `scored`."""
     width = getattr(policy, "width", 128)
     encoded = nodes * width * element * 24
     per_pair = getattr(policy, "step_width", 4 * getattr(policy, "heads", 2))  # of a solution and a node
     stepping = solutions * nodes * (element * per_pair + 32)
     recorded = solutions * nodes * 2 * 16
+    if scored:  # every step of every solution is there at once, and so is its gradient
+        recorded += solutions * nodes * nodes * (per_pair * element + 16)
     return encoded + stepping + recorded
 
 
@@ -182,9 +88,11 @@ def cut(policy: Any, nodes: int, strategy: Strategy, element: int, budget: int, 
 
     Draws are cut only where one instance alone is too much; fewer than one draw of one instance there is not.
     """
-    encoded = strategy.augment * row_bytes(policy, nodes, 0, element)
-    whole = strategy.augment * row_bytes(policy, nodes, strategy.solutions, element)
-    if whole <= budget or not strategy.samples:
+    encoded = strategy.copies * row_bytes(policy, nodes, 0, element)
+    whole = strategy.copies * row_bytes(policy, nodes, strategy.solutions, element, scored=strategy.learning_steps > 0)
+    if strategy.retrain:  # weights learn from one instance
+        return 1, 1
+    if whole <= budget or not strategy.samples or strategy.active:  # which learns from all draws of a step
         return max(1, min(batch, budget // whole)), 1
     draw = (whole - encoded) // strategy.samples  # one draw from every start and symmetry
     return 1, -(-strategy.samples // max(1, (budget - encoded) // draw))
@@ -218,24 +126,29 @@ def decode(
     encode: Callable[..., Any] | None = None,
     step: Advance = advance,
     progress: Callable[[int], None] | None = None,
+    found: Callable[[int, Decoded], None] | None = None,
 ) -> Decoded:
-    """The best solution of every instance. Same seed, same answer; `progress` hears of instances done."""
+    """The best solution of every instance. Same seed, same answer; `progress` hears of instances done.
+
+    `found` hears the solutions of each chunk as soon as they are there, with the row of the first.
+    """
     strategy = parse(strategy) if isinstance(strategy, str) else strategy
     refuse_hindsight(problem, strategy)
     device = x.xy.device
     batch, nodes = x.xy.shape[:2]
     budget = memory_budget(device) if budget is None else budget
     chunk, pieces = cut(policy, nodes, strategy, 2 if precision == "bfloat16" else 4, budget, batch)
-    parts = []
+    parts: list[Decoded] = []
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
         graph = None
-        if device.type == "cuda" and batch // chunk > 2 * Captured.warm_calls and pieces == 1 and not strategy.beam:
+        capturing = device.type == "cuda" and batch // chunk > 2 * Captured.warm_calls
+        if capturing and pieces == 1 and strategy.of_known_length:
             first = take(x, slice(0, chunk))
             graph = Repeated(problem, policy, first, strategy, seed=seed, precision=precision, step=step)
         # On a CPU chunks go side by side, unless the order of draws or something compiled stands in the way.
         ordinary = encode in (None, policy.encode) and step is advance
-        apart = device.type == "cpu" and ordinary and not strategy.samples
+        apart = device.type == "cpu" and ordinary and not (strategy.samples or strategy.imagine)
         if apart:
             chunks = max(-(-batch // chunk), min(processors(), batch // FEWEST))
             if chunks > processors():
@@ -254,21 +167,14 @@ def decode(
 
         lows = range(0, batch, chunk)
         for part in side_by_side(one, lows) if apart else map(one, lows):
+            if found is not None:
+                found(sum(earlier.tour.shape[0] for earlier in parts), part)
             parts.append(part)
             if progress is not None:
                 progress(part.tour.shape[0])
     longest = max(part.tour.shape[2] for part in parts)
     tours = [pad_tour(problem, part.tour, longest) for part in parts]
     return Decoded(torch.cat(tours), torch.cat([part.cost for part in parts]))
-
-
-def pad_tour(problem: Problem, tour: Tensor, steps: int) -> Tensor:
-    """Tours [B, S, T] of that many steps: they stay at the depot, or without one at their last node."""
-    missing = steps - tour.shape[2]
-    if missing <= 0:
-        return tour
-    stay = torch.zeros_like(tour[..., -1:]) if problem.has_depot else tour[..., -1:]
-    return torch.cat((tour, stay.expand(*tour.shape[:2], missing)), 2)
 
 
 class _Work(NamedTuple):
@@ -290,21 +196,37 @@ class _Work(NamedTuple):
         # Around the whole of a small piece of work: no threads that wait for each other.
         sparing = stepping(x.xy.device, batch * augment * x.xy.shape[1] <= SMALL)
         with autocast(x.xy.device, self.precision), sparing:
-            cache = (self.encode or self.policy.encode)(augmented(problem.features(x), augment, self.seed))
+            features = augmented(problem.features(x), augment, self.seed)
+            cache = (self.encode or self.policy.encode)(features)
             for piece in range(pieces):
-                rolled = self.roll(cache, many, draws // pieces + (1 if piece < draws % pieces else 0), steps)
+                rolled = self.roll(features, cache, many, draws // pieces + (1 if piece < draws % pieces else 0), steps)
                 found = _best_of(problem, many, rolled, batch)
                 best = found if best is None else _better(problem, best, found)
         assert best is not None
         return best
 
-    def roll(self, cache: Any, x: Any, draws: int, steps: int | None) -> Rolled:
+    def roll(self, features: tuple[Tensor, ...], cache: Any, x: Any, draws: int, steps: int | None) -> Rolled:
         """So many draws from every start."""
         of, starts = (self.problem, self.policy, cache, x), self.strategy.starts
         if self.strategy.beam:
             return beam_search(*of, self.strategy.beam)
+        if self.strategy.imagine:
+            versions = self.strategy.augment
+            return imagined_search(*of, self.strategy.imagine, versions=versions, step=self.step)
+        if self.strategy.guided and not self.strategy.learning_steps:
+            return guided_search(*of, self.strategy.guided, step=self.step)
         prefix = first_nodes(self.problem, x, starts).repeat_interleave(draws, 1)[..., None] if starts else None
         solutions, temperature = max(1, starts) * draws, self.strategy.temperature
+        if learning := self.strategy.learning_steps:
+            learner: Learner
+            if self.strategy.active:
+                learner = Embeddings(self.policy, features, cache, learning)
+            else:
+                learner = Weights(self.policy, features)
+            return active_search(
+                self.problem, learner, x, learning, versions=self.strategy.augment, solutions=solutions, prefix=prefix,
+                guided=self.strategy.guided, step=self.step,
+            )  # fmt: skip
         if steps is None:
             return finish(*of, solutions=solutions, temperature=temperature, prefix=prefix, step=self.step)
         return rollout(*of, solutions=solutions, temperature=temperature, prefix=prefix, step=self.step, steps=steps)
@@ -337,8 +259,8 @@ class Repeated:
         step: Advance = advance,
     ):
         refuse_hindsight(problem, strategy)
-        if strategy.beam:
-            raise InputError("a beam looks at the host between its steps; it cannot be captured")
+        if not strategy.of_known_length:
+            raise InputError(f"{strategy.name!r} looks at the host between its steps; it cannot be captured")
         self.work = _Work(problem, policy, strategy, seed, precision, step)  # draws go on from call to call
         self.x = map_instance(lambda field: field.clone(), example)
         self.steps = problem.max_steps(example)

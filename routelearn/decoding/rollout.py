@@ -130,6 +130,15 @@ def follow(problem: Problem, x: Any, tour: Tensor) -> Rolled:
     return Rolled(tour, problem.done(x, live.state), nothing, Trajectory(tour, seen), live)
 
 
+def pad_tour(problem: Problem, tour: Tensor, steps: int) -> Tensor:
+    """Tours [B, S, T] of that many steps: they stay at the depot, or without one at their last node."""
+    missing = steps - tour.shape[2]
+    if missing <= 0:
+        return tour
+    stay = torch.zeros_like(tour[..., -1:]) if problem.has_depot else tour[..., -1:]
+    return torch.cat((tour, stay.expand(*tour.shape[:2], missing)), 2)
+
+
 def finish(
     problem: Problem,
     policy: Policy,
@@ -142,16 +151,22 @@ def finish(
     step: Advance = advance,
     bound: int | None = None,
     segment: int | None = None,
+    live: Live | None = None,
 ) -> Rolled:
-    """Roll out until every solution is finished: segments of steps, one look at `done` between them."""
+    """Roll out until every solution is finished: segments of steps, one look at `done` between them.
+
+    On from `live` where it is given; then `bound` is of the steps that are left.
+    """
     bound = problem.max_steps(x) if bound is None else bound
     nodes = x.xy.shape[1]
-    first = min(bound, nodes if prefix is None else max(nodes, prefix.shape[2]))
-    rolled = rollout(
-        problem, policy, cache, x, solutions=solutions, steps=first, temperature=temperature, prefix=prefix, step=step
-    )
-    tours, log_prob, taken = [rolled.tour], rolled.log_prob, first
     segment = max(1, nodes // 8) if segment is None else segment
+    least = nodes if live is None else segment
+    first = min(bound, least if prefix is None else max(least, prefix.shape[2]))
+    rolled = rollout(
+        problem, policy, cache, x, solutions=solutions, steps=first, temperature=temperature, prefix=prefix, live=live,
+        step=step,
+    )  # fmt: skip
+    tours, log_prob, taken = [rolled.tour], rolled.log_prob, first
     while taken < bound and not bool(rolled.done.all()):
         more = min(segment, bound - taken)
         rolled = rollout(problem, policy, cache, x, steps=more, temperature=temperature, live=rolled.live, step=step)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +23,7 @@ from routelearn.decoding.rollout import advance
 from routelearn.errors import InputError
 from routelearn.evaluation.referee import double, judge
 from routelearn.policies.base import shape_of
-from routelearn.problems.base import Problem, Varies, to_device, to_single
+from routelearn.problems.base import Problem, Varies, take, to_device, to_single
 from routelearn.runtime.compiling import compiled, compiled_encoder, resolve_precision
 
 if TYPE_CHECKING:
@@ -162,6 +164,33 @@ def parse(text: str) -> tuple[decoding.Strategy, bool]:
     return decoding.parse(text), False
 
 
+class _Improving:
+    """Local search on all processors for solutions as they come, in a thread of its own."""
+
+    def __init__(self, problem: Problem, x: Any):
+        self.problem, self.x = problem, x
+        self.pool = ThreadPoolExecutor(1)  # the search shares its rows among the processors itself
+        self.parts: list[Future[Tensor]] = []
+
+    def __enter__(self) -> _Improving:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.pool.shutdown(cancel_futures=True)
+
+    def hear(self, first: int, decoded: decoding.Decoded) -> None:
+        from routelearn.search import improve
+
+        tours = decoded.tour.cpu()
+        x = take(self.x, slice(first, first + len(tours)))
+        self.parts.append(self.pool.submit(improve, self.problem, x, tours, seconds=None))
+
+    def tours(self) -> Tensor:
+        parts = [part.result() for part in self.parts]
+        longest = max(part.shape[2] for part in parts)
+        return torch.cat([decoding.pad_tour(self.problem, part, longest) for part in parts])
+
+
 def evaluate(
     problem: Problem,
     policy: Any,
@@ -196,18 +225,19 @@ def evaluate(
     shown = for_policy(problem, x)
     on_device = to_device(shown if kind == torch.float64 else to_single(shown), device)
     started = time.perf_counter()
-    with decoding.evaluating(policy):
+    with decoding.evaluating(policy), _Improving(problem, x) if improved else contextlib.nullcontext() as improving:
+        meanwhile = improving is not None and device.type == "cuda"  # a CPU has no processors to spare for it
         decoded = decoding.decode(
             problem, policy, on_device, parsed, seed=seed, precision=precision, encode=encode, step=step,
-            progress=progress,
+            progress=progress, found=improving.hear if improving is not None and meanwhile else None,
         )  # fmt: skip
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    tours = decoded.tour.cpu()
-    if improved:
-        from routelearn.search import improve
-
-        tours = improve(problem, x, tours, seconds=None)
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        tours = decoded.tour.cpu()
+        if improving is not None:
+            if not meanwhile:
+                improving.hear(0, decoded)
+            tours = improving.tours()
     seconds = time.perf_counter() - started
     valid = judge(problem, x, tours)
     costs = problem.cost(double(x), tours)[:, 0]  # of rule breakers too: `infeasible` counts them

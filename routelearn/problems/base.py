@@ -261,6 +261,15 @@ class MeasuresPrizes(Protocol):
 
 
 @runtime_checkable
+class Imagines(Protocol):
+    """Optional for a Problem that reveals values on the visit: what is known of them before."""
+
+    def imagined(self, x: Any, rng: Rng) -> Any:
+        """Public instances with hidden values drawn from their known distribution, each on its own."""
+        ...
+
+
+@runtime_checkable
 class Splits(Protocol):
     """Optional for a Problem: what each visit brings, where that is not all that the stop is to get."""
 

@@ -17,6 +17,9 @@ class SPCTSP(PCTSP):
     reveals_on_visit = True
 
     def sample(self, rng: Rng, batch: int, n: int) -> Instance:
-        x = super().sample(rng, batch, n)
-        luck = rng.uniform(batch, n)  # the real prize is uniform between 0 and twice the expected one
+        return self.imagined(super().sample(rng, batch, n), rng)
+
+    def imagined(self, x: Instance, rng: Rng) -> Instance:
+        """The real prize is uniform between 0 and twice the expected one."""
+        luck = rng.uniform(x.prize.shape[0], x.prize.shape[1] - 1)
         return x._replace(real_prize=depot_zero(luck) * x.prize * 2)

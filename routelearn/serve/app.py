@@ -108,8 +108,8 @@ class Service:
             what = f"{legs} lengths between the stops of all instances, measured by latlon, matrix or metric"
             raise over(422, "legs", self.limits.legs, f"{what}; send fewer instances", "instances")
 
-    def rollouts(self, fields: dict[str, Any]) -> int:
-        """Constructions that the decoding strategy asks for, within the limit."""
+    def rollouts(self, fields: dict[str, Any], nodes: int = 0) -> int:
+        """Constructions that the decoding strategy asks for at that many nodes, within the limit."""
         if fields["seconds"] > self.limits.seconds:
             what = f"{fields['seconds']:g} seconds"
             raise over(422, "seconds", self.limits.seconds, what, "seconds")
@@ -128,14 +128,14 @@ class Service:
             )
         if not fields["policy"]:
             raise InputError("decode needs the policy, but policy is false; leave one of them out")
-        rollouts = decode.parse(fields["decode"]).rollouts
+        rollouts = decode.parse(fields["decode"]).constructions(max(1, nodes))
         if rollouts > self.limits.rollouts:
             raise over(422, "rollouts", self.limits.rollouts, f"{rollouts} constructions", "decode")
         return rollouts
 
     def submit(self, request: Request, kind: str, fields: dict[str, Any], part: Any = None) -> Job:
         nodes = 0 if kind == "stops" else self.nodes(fields) if kind != "batch" else 0
-        rollouts = self.rollouts(fields) if "seconds" in fields else 1
+        rollouts = self.rollouts(fields, nodes) if "seconds" in fields else 1
         lane = lane_of(kind, fields, nodes, rollouts, self.with_model)
         return self.pool.submit(lane, kind, fields, _client(request), part)
 

@@ -399,8 +399,10 @@ def solve_batch(
             seed=fields["seed"],
             policy=fields["policy"],
             model=models.get(queries[rows[0]].converted.problem.name),
+            decode="greedy",
             device="cpu",
             threads=1,
+            told=None,
         )
         answers.update(zip(rows, map(answer, solutions), strict=True))
     return {"answers": [answers[row] for row in range(len(queries))]}

@@ -46,7 +46,7 @@ class Options(Strict):
     decode: str | None = Field(
         None,
         max_length=80,
-        description="the policy alone, by greedy, sample:128, augment:8, beam:10; seconds are then 0",
+        description="the policy alone, by greedy, sample:128, augment:8, guided:4, active:20; seconds are then 0",
     )
     solver: str | None = Field(None, max_length=40, description="a classical solver instead, by its name in /problems")
 

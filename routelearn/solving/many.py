@@ -1,20 +1,26 @@
-"""Many instances at once: the policy decodes them in batches, then all processors improve the solutions."""
+"""Many instances at once: the policy decodes them in batches, and all processors improve what it has found.
+
+On a GPU the search begins with the first batch while the others are decoded; on a CPU, where both need the same
+processors, after the last.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from routelearn.data.convert import Converted, to_instance
 from routelearn.data.numbers import from_torch, shown
 from routelearn.data.stops import Stops
-from routelearn.decoding.decode import decode
+from routelearn.decoding.decode import Decoded
+from routelearn.decoding.decode import decode as decode_instances
+from routelearn.decoding.strategy import Strategy, parse, refuse_hindsight
 from routelearn.errors import Infeasible, InputError
 from routelearn.models.model_file import Model
 from routelearn.problems.base import Problem, concat, to_device
@@ -34,6 +40,8 @@ POLICY_SHARE = 0.1  # of the time that the policy may take on processors that th
 TAIL = 1.5  # making solutions takes about so many times as long as making instances
 CHUNK = 64  # instances between two looks at the clock; the first chunk is an eighth of it
 
+Told = Callable[[int, Solution], None]  # hears the row of an instance and its solution
+
 
 def solve_many(
     coords: Any = None,
@@ -47,15 +55,18 @@ def solve_many(
     seed: int = 0,
     policy: bool = True,
     model: str | Path | None = None,
+    decode: str = "greedy",
     device: str = "auto",
     threads: int | None = None,
+    told: Told | None = None,
     **attributes: Any,
 ) -> list[Solution]:
     """A solution for every instance: arguments as for `solve`, each with one entry per instance ([B, N, 2], or a list).
 
     Sizes may differ; limits and `depot` may be one number for all. `seconds` is for all of them together; without it
-    every solution of the policy (or of a heuristic) is taken to its local optimum. The policy runs on a GPU if there is
-    one.
+    every solution of the policy (or of a heuristic) is taken to its local optimum. The policy decodes by the strategy
+    `decode`, on a GPU if there is one, where the search goes on with what it has found while it decodes the rest.
+    `told` hears (row, solution) of every instance as soon as it is solved, from any thread.
     """
     began = time.perf_counter()
     effort(0 if seconds is None else seconds, seed, threads)  # before any of them is used
@@ -87,8 +98,8 @@ def solve_many(
     if seconds is not None and seconds > 0:  # reading the arguments is part of the time
         seconds = max(1e-9, seconds - (time.perf_counter() - began))
     return solve_many_stops(
-        stops, problem=problem, seconds=seconds, seed=seed, policy=policy, model=model, device=device, threads=threads,
-        **limits,
+        stops, problem=problem, seconds=seconds, seed=seed, policy=policy, model=model, decode=decode, device=device,
+        threads=threads, told=told, **limits,
     )  # fmt: skip
 
 
@@ -100,12 +111,15 @@ def solve_many_stops(
     seed: int = 0,
     policy: bool = True,
     model: str | Path | None = None,
+    decode: str = "greedy",
     device: str = "auto",
     threads: int | None = None,
+    told: Told | None = None,
     **limits: Any,
 ) -> list[Solution]:
     """As `solve_many`, for stops that a reader made."""
     began = time.perf_counter()
+    strategy = parse(decode)
     time_for_all, seed, threads = effort(0 if seconds is None else seconds, seed, threads)
     seconds = None if seconds is None else time_for_all
     each = {name: _per_instance(value, len(stops), name) for name, value in limits.items()}
@@ -119,29 +133,27 @@ def solve_many_stops(
     loading = time.perf_counter()
     if seconds != 0:
         load_search({one.problem.name: one.problem for one in converted}.values())
-    tail = TAIL * (loading - began)
+    threads = threads or usable_processors()
+    # Solutions are made as they come; only those of the last searches are made after the end.
+    tail = TAIL * (loading - began) * min(1.0, threads / max(1, len(stops)))
     began += time.perf_counter() - loading
     solved: dict[int, Solution] = {}
     for rows in groups.values():
         now = time.perf_counter()
         share = len(rows) / (len(stops) - len(solved))
         end = None if seconds is None else now + share * max(0.0, began + seconds - tail - now)
-        boards, notes = _solve_group(
-            [converted[row] for row in rows],
-            end,
-            seed,
-            policy,
-            model,
-            best_device(device),
-            threads or usable_processors(),
-        )  # fmt: skip
-        for row, board in zip(rows, boards, strict=True):
+
+        def solved_one(place: int, board: Board, notes: tuple[str, ...], rows: list[int] = rows) -> None:
             assert board.tour is not None
-            spent = board.events[-1].seconds
-            events = tuple(board.events)
+            row, events = rows[place], tuple(board.events)
             solved[row] = make_solution(
-                converted[row], stops[row], board.tour[0, 0], seconds=spent, events=events, notes=notes
+                converted[row], stops[row], board.tour[0, 0], seconds=events[-1].seconds, events=events, notes=notes
             )
+            if told is not None:
+                told(row, solved[row])
+
+        members, where = [converted[row] for row in rows], best_device(device)
+        _solve_group(members, end, seed, policy, model, strategy, where, threads, solved_one)
     return [solved[row] for row in range(len(stops))]
 
 
@@ -168,42 +180,73 @@ def _solve_group(
     seed: int,
     policy: bool,
     model: str | Path | None,
+    strategy: Strategy,
     device: torch.device,
     threads: int,
-) -> tuple[list[Board], tuple[str, ...]]:
-    """A board with a solution for every instance of one problem and one size."""
+    solved: Callable[[int, Board, tuple[str, ...]], None],
+) -> None:
+    """`solved` hears the board with a solution for every instance of one problem and one size."""
     problem = group[0].problem
+    refuse_hindsight(problem, strategy)
     boards = [Board() for _ in group]
     found, notes = find_model(problem, group[0].referee.xy.shape[1], policy, model, str(device))
     nothing_but_policy = end is not None and end <= time.perf_counter()
-    if found is not None:
-        _decode(problem, group, boards, found, device, seed, None if nothing_but_policy else end)
     if problem.reveals_on_visit or nothing_but_policy:
+        if found is not None:
+            _decode(problem, group, boards, found, strategy, device, seed, None if nothing_but_policy else end)
         _complete(problem, group, boards, end, seed)
-        return boards, notes
+        for row, board in enumerate(boards):
+            solved(row, board, notes)
+        return
+    ready: SimpleQueue[int | None] = SimpleQueue()
     remaining = len(group)
 
-    def improve(row: int) -> None:
+    def build() -> None:
+        """What the policy finds, and then the instances that it did not come to; None ends a search thread."""
+        announced: set[int] = set()
+
+        def announce(rows: range) -> None:
+            announced.update(rows)
+            for row in rows:
+                ready.put(row)
+
+        try:
+            if found is not None:
+                _decode(problem, group, boards, found, strategy, device, seed, end, announce)
+        finally:
+            for row in range(len(group)):
+                if row not in announced:
+                    ready.put(row)
+            for _ in range(threads):
+                ready.put(None)
+
+    def improve() -> None:
         nonlocal remaining
         from routelearn.search import Search
 
-        one, board = group[row], boards[row]
-        seconds = None
-        if end is not None:
-            seconds = max(0.0, (end - time.perf_counter()) * threads / max(remaining, threads))
-        remaining -= 1
-        search = Search(problem, one.referee, seed + row, horizon=seconds)
-        if board.tour is not None:
-            search.offer(board.tour)
-        else:
-            search.run(0.0)
-            board.submit(search.best_tour, search.best_cost, "heuristic")
-        search.run(seconds)
-        board.submit(search.best_tour, search.best_cost, "search")
+        while (row := ready.get()) is not None:
+            one, board = group[row], boards[row]
+            seconds = None
+            if end is not None:
+                seconds = max(0.0, (end - time.perf_counter()) * threads / max(remaining, threads))
+            remaining -= 1
+            search = Search(problem, one.referee, seed + row, horizon=seconds)
+            if board.tour is not None:
+                search.offer(board.tour)
+            else:
+                search.run(0.0)
+                board.submit(search.best_tour, search.best_cost, "heuristic")
+            search.run(seconds)
+            board.submit(search.best_tour, search.best_cost, "search")
+            solved(row, board, notes)
 
-    with one_torch_thread(), ThreadPoolExecutor(threads) as pool:
-        list(pool.map(improve, range(len(group))))
-    return boards, notes
+    meanwhile = device.type == "cuda"
+    if not meanwhile:
+        build()
+    with one_torch_thread(), ThreadPoolExecutor(threads + 1) as pool:
+        works = [pool.submit(work) for work in ([build] if meanwhile else []) + [improve] * threads]
+        for work in works:
+            work.result()
 
 
 def _decode(
@@ -211,13 +254,28 @@ def _decode(
     group: list[Converted],
     boards: list[Board],
     model: Model,
+    strategy: Strategy,
     device: torch.device,
     seed: int,
     end: float | None,
+    announce: Callable[[range], None] = lambda rows: None,
 ) -> None:
-    """Put the policy's greedy solutions on the boards in batches; on a CPU only while time is left for the search."""
+    """Put the policy's solutions on the boards in batches; on a CPU only while time is left for the search."""
     began, low = time.perf_counter(), 0
     whole = device.type == "cuda" or end is None
+
+    def submit(first: int, decoded: Decoded) -> None:
+        tours = decoded.tour.cpu()
+        rows = range(low + first, low + first + len(tours))
+        for row, tour in zip(rows, tours.split(1), strict=True):
+            one = group[row]
+            try:
+                check_strictly(problem, one.referee, tour)
+            except Infeasible:  # by rounding: built in single precision, on other units
+                continue
+            boards[row].submit(tour, float(problem.cost(one.referee, tour)), "policy")
+        announce(rows)
+
     while low < len(group):
         if low and not whole and end is not None:
             expected = (time.perf_counter() - began) / low * len(group)
@@ -225,14 +283,7 @@ def _decode(
                 return  # too slow here: a heuristic starts the others
         part = group[low : len(group) if whole else low + (CHUNK if low else CHUNK // 8)]
         seen = to_device(concat([one.policy for one in part]), device)
-        tours: Tensor = decode(problem, model.policy, seen, "greedy", seed=seed).tour.cpu()
-        for row, one in enumerate(part):
-            tour = tours[row : row + 1]
-            try:
-                check_strictly(problem, one.referee, tour)
-            except Infeasible:  # by rounding: built in single precision, on other units
-                continue
-            boards[low + row].submit(tour, float(problem.cost(one.referee, tour)), "policy")
+        decode_instances(problem, model.policy, seen, strategy, seed=seed, found=submit)
         low += len(part)
 
 

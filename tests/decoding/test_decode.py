@@ -7,9 +7,9 @@ import itertools
 import brute_force
 import pytest
 import torch
+from decoding_cases import BATCH, CHOOSING, CUSTOMERS, OTHERS, judged, prepared, same
 from paper_problems import PAPER
 
-from routelearn import policies
 from routelearn.decoding import decode as decoding
 from routelearn.decoding.decode import (
     Repeated,
@@ -26,41 +26,14 @@ from routelearn.decoding.decode import (
 from routelearn.decoding.rollout import advance, rollout
 from routelearn.errors import InputError
 from routelearn.policies.attention import AttentionPolicy
-from routelearn.policies.base import shape_of
 from routelearn.policies.kernels.select import backend
-from routelearn.problems import PROBLEMS, NumpyRng, get
+from routelearn.problems import PROBLEMS, NumpyRng
 from routelearn.problems.base import distance_matrix, to_single
 from routelearn.problems.contract.host_sync import no_host_sync
 
-BATCH, CUSTOMERS = 4, 7
-EVERY = ("greedy", "sample:6", "sample:6@0.8", "multistart:5", "augment:8", "beam:4")
+EVERY = ("greedy", "sample:6", "sample:6@0.8", "multistart:5", "augment:8", "beam:4", "guided:3", "active:2")
 EVERY += ("augment:3+sample:2", "multistart:5+sample:3", "augment:8+multistart:2", "augment:2+beam:3")
 EVERY += ("augment:2+multistart:2+sample:2",)
-CHOOSING = [name for name in PROBLEMS if not PROBLEMS[name].reveals_on_visit]  # where the best of many may be kept
-LAYERS = {"width": 16, "heads": 2, "layers": 1, "hidden": 16}
-SMALL = {"attention": LAYERS, "ean": LAYERS, "pointer": {"width": 16}, "nazari": {"width": 16}, "nowak": {"width": 16}}
-OTHERS = [("tsp", "pointer"), ("tsp", "ean"), ("cvrp", "nazari"), ("sdvrp", "nazari"), ("tsp", "nowak")]
-
-
-def prepared(name, *, batch=BATCH, n=CUSTOMERS, kind="attention", double=False):
-    """A problem, a small random policy in evaluation mode, and instances."""
-    problem = get(name)
-    policy = policies.build(kind, shape_of(problem), SMALL[kind]).eval()
-    x = problem.sample(NumpyRng(9), batch, n)
-    return (problem, policy.double(), x) if double else (problem, policy, to_single(x))
-
-
-def judged(problem, x, decoded):
-    """Every answer keeps the rules and costs what it says."""
-    assert decoded.tour.shape[:2] == (x.xy.shape[0], 1)
-    problem.check(x, decoded.tour)
-    torch.testing.assert_close(decoded.cost, problem.cost(x, decoded.tour)[:, 0])
-    return decoded
-
-
-def same(problem, a, b):
-    longest = max(a.tour.shape[2], b.tour.shape[2])
-    return torch.equal(*(decoding.pad_tour(problem, part.tour, longest) for part in (a, b)))
 
 
 @pytest.fixture
@@ -106,6 +79,12 @@ def encoded(monkeypatch):
         ("multistart:5", {"starts": 5}, 5),
         ("augment:8", {"augment": 8}, 8),
         ("beam:10", {"beam": 10}, 10),
+        ("guided:4", {"guided": 4}, 16),
+        ("retrain:7+sample:2", {"retrain": 7, "samples": 2}, 14),
+        ("augment:8+guided:4", {"augment": 8, "guided": 4}, 128),
+        ("active:5", {"active": 5, "samples": 16}, 80),
+        ("augment:8+active:5+sample:3", {"augment": 8, "active": 5, "samples": 3}, 120),
+        ("active:5+guided:2+multistart:2", {"active": 5, "samples": 16, "guided": 2, "starts": 2}, 160),
         ("augment:8+sample:16", {"augment": 8, "samples": 16}, 128),
         ("sample:16+augment:8", {"augment": 8, "samples": 16}, 128),
         ("multistart:5+sample:3", {"starts": 5, "samples": 3}, 15),
@@ -119,17 +98,27 @@ def test_a_name_stands_for_a_strategy(text, fields, rollouts):
     drawn = {"temperature": 1.0} if "samples" in fields else {}
     assert parsed == Strategy(text, **(drawn | fields))
     assert parsed.rollouts == rollouts
-    assert parsed.solutions * parsed.augment == rollouts
+    assert parsed.solutions * parsed.augment * max(1, parsed.learning_steps) == rollouts
 
 
 @pytest.mark.parametrize(
     "text", ["", "gredy", "sample", "sample:", "sample:-3", "sample:1.5", "sampling:5", "beam:x", "augment:8+",
-             "+greedy", "greedy:3", "multistart:5@0.8", "beam:3@0.5", "sample:3@", "sample:3@-1", "GREEDY"],
+             "guided:-3", "guided", "active:1.5", "active:3@2", "+greedy", "greedy:3",
+             "multistart:5@0.8", "beam:3@0.5", "sample:3@", "sample:3@-1", "GREEDY"],
 )  # fmt: skip
 def test_an_unknown_name_is_refused_with_the_choices(text):
     with pytest.raises(InputError, match="unknown decoding strategy") as error:
         parse(text)
-    for choice in ("greedy", "sample:K", "multistart:K", "augment:K", "beam:K", "joined by +"):
+    for choice in (
+        "greedy",
+        "sample:K",
+        "multistart:K",
+        "augment:K",
+        "beam:K",
+        "guided:K",
+        "active:STEPS",
+        "joined by +",
+    ):
         assert choice in str(error.value)
 
 
@@ -143,6 +132,13 @@ def test_an_unknown_name_is_refused_with_the_choices(text):
         ("sample:3@" + 400 * "9", "between 0.001 and 1000"),
         ("sample:3+sample:4", "stands twice"),
         ("augment:8+augment:8", "stands twice"),
+        ("active:0", "must be 1 or more"),
+        ("guided:0", "must be 1 or more"),
+        ("guided:3+sample:4", "augment or active only"),
+        ("active:3+beam:4", "augment only"),
+        ("active:3+retrain:4", "leave one out"),
+        ("retrain:0", "must be 1 or more"),
+        ("greedy+active:4", "greedy contradicts"),
         ("beam:3+sample:4", "augment only"),
         ("multistart:3+beam:4", "augment only"),
         ("greedy+sample:4", "greedy contradicts"),
@@ -154,7 +150,7 @@ def test_combinations_that_make_no_sense_are_refused(text, message):
         parse(text)
 
 
-@pytest.mark.parametrize("text", ["sample:2", "multistart:3", "augment:8", "beam:2", "augment:2+sample:1"])
+@pytest.mark.parametrize("text", ["sample:2", "multistart:3", "augment:8", "beam:2", "guided:1", "active:1"])
 def test_the_best_of_many_is_refused_where_costs_are_hidden_and_it_says_why(text):
     problem, policy, x = prepared("spctsp")
     with pytest.raises(InputError, match="reveals its real cost only on the way: choosing afterwards is hindsight"):
@@ -230,7 +226,7 @@ def test_enough_samples_hold_the_optimum_of_tiny_instances(name):
 # ------------------------------------------------------------------------------------------- best of many
 
 
-@pytest.mark.parametrize("text", [text for text in EVERY if "beam" not in text])
+@pytest.mark.parametrize("text", [text for text in EVERY if parse(text).of_known_length])
 @pytest.mark.parametrize("name", ["tsp", "cvrp", "op-unif", "pctsp"])
 def test_the_answer_is_the_cheapest_of_all_that_were_rolled_out(name, text, rolled):
     problem, policy, x = prepared(name)
@@ -306,7 +302,7 @@ def test_a_low_temperature_is_nearly_greedy():
 # ------------------------------------------------------------------------------------- memory and chunks
 
 
-@pytest.mark.parametrize("text", ["greedy", "multistart:3", "augment:8", "beam:3"])
+@pytest.mark.parametrize("text", ["greedy", "multistart:3", "augment:8", "beam:3", "guided:2"])
 @pytest.mark.parametrize("name", CHOOSING)
 def test_one_by_one_gives_the_answer_of_all_at_once(name, text):
     problem, policy, x = prepared(name)
@@ -354,7 +350,7 @@ def test_draws_that_are_cut_are_as_many_and_share_one_encoding(rolled, encoded):
     assert float(decoded.cost.min()) == pytest.approx(float(min(costs)))
 
 
-@pytest.mark.parametrize("text", EVERY)
+@pytest.mark.parametrize("text", [text for text in EVERY if not parse(text).active])  # that one asks what a cache holds
 def test_the_encoder_runs_once_per_instance_and_symmetry(text, encoded):
     problem, policy, x = prepared("pctsp")
     decode(problem, policy, x, text)

@@ -306,3 +306,17 @@ def test_local_search_after_decoding_never_makes_it_worse():
     assert better.infeasible == 0
     assert (better.costs <= plain.costs + 1e-6).all()
     assert better.mean < plain.mean
+
+
+def test_local_search_of_solutions_as_they_come_gives_what_it_gives_of_all_at_once():
+    problem = get("cvrp")
+    x = problem.sample(NumpyRng(3), 5, 12)
+    policy = small_policy(problem).eval()
+    decoded = evaluation.decoding.decode(problem, policy, to_single(x))
+    with evaluation._Improving(problem, x) as improving:
+        for low, rows in ((0, slice(0, 2)), (2, slice(2, 5))):
+            improving.hear(low, evaluation.decoding.Decoded(decoded.tour[rows], decoded.cost[rows]))
+        tours = improving.tours()
+    together = evaluate(problem, policy, x, "greedy+improve", device=CPU)
+    assert torch.equal(problem.cost(x, tours), problem.cost(x, together.tours))
+    assert (problem.cost(x, tours) < problem.cost(x, decoded.tour)).any()

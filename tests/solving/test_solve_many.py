@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -13,7 +14,8 @@ from paper_problems import PAPER
 from solving_referee import judge, random_case
 
 from routelearn.errors import InputError
-from routelearn.solving import solve, solve_many
+from routelearn.problems.base import take
+from routelearn.solving import many, solve, solve_many
 
 
 @pytest.mark.parametrize("seconds", [0, 0.3, None])
@@ -122,3 +124,53 @@ if time.monotonic() < end:
 else:
     os.kill(child, signal.SIGKILL)
 """
+
+
+@pytest.mark.parametrize("seconds", [0, 0.3, None])
+def test_every_solution_is_told_as_it_comes(seconds: float | None) -> None:
+    rng = np.random.default_rng(2)
+    coords = [rng.random((n, 2)) for n in (6, 9, 6, 9, 9)]
+    heard: dict = {}
+    solutions = solve_many(coords, seconds=seconds, told=heard.__setitem__)
+    assert {row: heard[row].cost for row in heard} == {row: one.cost for row, one in enumerate(solutions)}
+
+
+def test_the_policy_decodes_by_any_strategy() -> None:
+    coords = np.random.default_rng(0).random((12, 40, 2))
+    greedy, better = (solve_many(coords, seconds=0, decode=text) for text in ("greedy", "augment:8"))
+    assert sum(one.cost for one in better) < sum(one.cost for one in greedy)
+    with pytest.raises(InputError, match="unknown decoding strategy"):
+        solve_many(coords, decode="gredy")
+    prizes = [[0.0] + [0.2] * 39] * 12
+    hidden = {"prize": prizes, "real_prize": prizes, "penalty": prizes, "min_prize": 1, "problem": "spctsp"}
+    with pytest.raises(InputError, match="hindsight"):
+        solve_many(coords, **hidden, decode="active:3")
+
+
+def test_the_search_begins_before_the_policy_has_ended(monkeypatch) -> None:
+    """As on a GPU: a policy that waits for the first answer to be there before it goes on to its second batch."""
+    solved, order = threading.Event(), []
+
+    class Gpu:
+        type = "cuda"
+
+    honest = many.decode_instances
+
+    def in_two_batches(problem, policy, x, strategy, *, seed, found):
+        for low in (0, 3):
+            found(low, honest(problem, policy, take(x, slice(low, low + 3)), strategy, seed=seed))
+            order.append("batch")
+            assert solved.wait(30)
+
+    def told(row: int, solution) -> None:
+        order.append("solved")
+        solved.set()
+
+    monkeypatch.setattr(many, "best_device", lambda device: Gpu())
+    monkeypatch.setattr(many, "to_device", lambda x, device: x)
+    found = many.find_model
+    monkeypatch.setattr(many, "find_model", lambda *arguments: found(*arguments[:-1], "cpu"))
+    monkeypatch.setattr(many, "decode_instances", in_two_batches)
+    solutions = solve_many(np.random.default_rng(0).random((6, 20, 2)), seconds=0.5, told=told, threads=2)
+    assert len(solutions) == order.count("solved") == 6
+    assert order.index("solved") < len(order) - 1 - order[::-1].index("batch")

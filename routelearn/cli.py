@@ -34,7 +34,7 @@ COMMANDS = {
 }
 
 # Every command takes it, before or after the command's name; `main` reads it before the command is made.
-PLUGIN = "--plugin FILE.py loads a plugin, and may be repeated (docs/extend.md)."
+PLUGIN = "--plugin FILE.py loads a plugin, and may be repeated (docs/guides/extend.md)."
 
 USUAL_WARNING: Any = warnings.formatwarning
 INTERRUPTED = 130  # the shell's status for a command ended by Ctrl-C
@@ -65,7 +65,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     arguments = sys.argv[1:] if arguments is None else arguments
     replace_unprintable()
     # Threads that wait for each other soon sleep. By default they spin, which beside other work slows a training down
-    # (docs/training.md). Read when the library is loaded, which is later.
+    # (docs/guides/training.md). Read when the library is loaded, which is later.
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     warnings.formatwarning = show_warning  # type: ignore[assignment]
     if _cache_note is not None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")))
+PAGES = ("README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md")))
 FILES = [str(path.relative_to(ROOT)) for folder in ("routelearn", "benchmarks", "tests", "examples")
          for path in (ROOT / folder).rglob("*")]  # fmt: skip
 OTHERS = {"my_variant.py", "my_problem.py", "generate_data.py"}  # of readers, and of the authors
@@ -32,7 +32,7 @@ def test_files_that_are_named_exist(page):
 
 
 def test_the_glossary_says_where_each_thing_lives():
-    assert len(list(named_files((ROOT / "docs/glossary.md").read_text()))) > 30
+    assert len(list(named_files((ROOT / "docs/concepts/glossary.md").read_text()))) > 30
 
 
 def test_a_file_that_is_not_there_is_found_out():

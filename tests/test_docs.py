@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import routelearn
+
 ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md")))
 FILES = [str(path.relative_to(ROOT)) for folder in ("routelearn", "benchmarks", "tests", "examples")
@@ -33,6 +35,11 @@ def test_files_that_are_named_exist(page):
 
 def test_the_glossary_says_where_each_thing_lives():
     assert len(list(named_files((ROOT / "docs/concepts/glossary.md").read_text()))) > 30
+
+
+def test_the_whole_python_interface_is_documented():
+    page = (ROOT / "docs/reference/api.md").read_text()
+    assert [name for name in routelearn.__all__ if not re.search(rf"\broutelearn\.{name}\b", page)] == []
 
 
 def test_a_file_that_is_not_there_is_found_out():

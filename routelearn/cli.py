@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import sys
@@ -62,6 +63,9 @@ def overview() -> str:
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run a command. Bad input is one line on standard error and exit status 2, never a traceback."""
+    starts = arguments is None  # a process of its own, not a call from Python
+    if starts:
+        gc.disable()  # until the libraries are loaded: looking through them again and again took a third of a second
     arguments = sys.argv[1:] if arguments is None else arguments
     replace_unprintable()
     # Threads that wait for each other soon sleep. By default they spin, which beside other work slows a training down
@@ -86,7 +90,11 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         for plugin in wanted:  # first: what they register are choices that the command's help names
             plugins.load(plugin)
         plugins.available()
-        code = command(name).main(args=rest, prog_name=f"routelearn {name}", standalone_mode=False)
+        made = command(name)
+        if starts:
+            gc.freeze()
+            gc.enable()
+        code = made.main(args=rest, prog_name=f"routelearn {name}", standalone_mode=False)
     except OutOfSpace as error:
         fail(str(error), code=1)
     except InputError as error:

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 EXTRAS := solvers,exact,lkh,tensorboard,excel,cluster,serve,service-tests,docs
 
-.PHONY: demo test test-all lint docs attack clean
+.PHONY: demo test test-all lint docs wheel attack clean
 
 # The package and what it needs, at the pinned versions. torch comes first, on its own, so that the pin decides.
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -48,6 +48,14 @@ lint: $(VENV)/.dev
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -q -W --keep-going docs build/docs
 	@echo "The site is build/docs/index.html"
+
+# Sdist and wheel, in dist; the wheel is installed into a new environment, build/wheel, and solves an example there.
+wheel: $(VENV)/.dev
+	rm -rf dist build/wheel
+	$(BIN)/python -m build --no-isolation --outdir dist
+	$(PYTHON) -m venv build/wheel
+	build/wheel/bin/pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl
+	cd build/wheel && bin/routelearn examples && bin/routelearn solve examples/deliveries.csv --capacity 12 --seconds 0
 
 # Attacks on the service beside honest clients; MINUTES=1 is the short form.
 MINUTES ?= 30

@@ -31,6 +31,7 @@ COMMANDS = {
     "solvers": "List the solvers: their problems, licence, and whether usable here.",
     "reproduce": "Make the paper's tables and figures again.",
     "plot-run": "Draw the learning curves of training runs.",
+    "examples": "Copy the example files into a folder.",
     "import-authors": "Turn a checkpoint of the paper's authors into a model.",
 }
 

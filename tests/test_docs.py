@@ -10,7 +10,7 @@ import pytest
 import routelearn
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md")))
+PAGES = ("README.md", "CONTRIBUTING.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md")))
 FILES = [str(path.relative_to(ROOT)) for folder in ("routelearn", "benchmarks", "tests", "examples")
          for path in (ROOT / folder).rglob("*")]  # fmt: skip
 OTHERS = {"my_variant.py", "my_problem.py", "generate_data.py"}  # of readers, and of the authors

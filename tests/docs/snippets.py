@@ -1,11 +1,13 @@
 """The commands and the Python of a page, found in its text and run one after the other in one process.
 
-`python snippets.py PAGE` runs those of a page in the current folder: one start of the program for a whole page. What
-takes long is made short by options that come last and win; everything else is as the page has it.
+`python snippets.py PAGE` runs those of a page or notebook in the current folder: one start of the program for all of
+them. What takes long is made short by options that come last and win; everything else is as the page has it.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shlex
 import sys
@@ -25,7 +27,7 @@ SHORT = {  # command -> options that end it soon
 }
 SHORTER = (  # the same in Python
     (r"\bminutes=[\d.]+", "epochs=1, epoch_steps=2, batch=(4,), width=32, validation_instances=8"),
-    (r"\blimit=\d+", "limit=8"),
+    (r"\blimit=\d+", "limit=10"),
     (r"\bseconds=[\d.]+", "seconds=0.1"),
     (r"\bslice\(0, \d+\)", "slice(0, 4)"),
 )
@@ -49,7 +51,14 @@ def blocks(page: str) -> Iterator[tuple[int, str, str]]:
 
 
 def snippets(page: str) -> list[Snippet]:
-    """Python blocks and `routelearn` commands in the order of the page; continued lines are joined."""
+    """Python blocks and `routelearn` commands in the order of the page; continued lines are joined.
+
+    Of a notebook its cells of code, by their number, without what only a notebook understands (`%matplotlib inline`).
+    """
+    if page.endswith(".ipynb"):
+        cells = enumerate(json.loads((ROOT / page).read_text(encoding="utf-8"))["cells"])
+        sources = ((number, "".join(cell["source"])) for number, cell in cells if cell["cell_type"] == "code")
+        return [Snippet(number, "python", re.sub(r"^%.*\n", "", text, flags=re.MULTILINE)) for number, text in sources]
     found = []
     for first, language, text in blocks(page):
         if language == "python":
@@ -96,6 +105,7 @@ def run_python(snippet: Snippet, names: dict[str, Any]) -> None:
 
 
 def main(page: str) -> None:
+    os.environ["MPLBACKEND"] = "agg"
     import torch
 
     torch.set_num_threads(1)

@@ -1,4 +1,4 @@
-"""The commands and the Python in README.md, the first steps and the guides are real: each parses, and each runs."""
+"""The commands and the Python of README.md, first steps, guides and notebooks are real: each parses, and each runs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ from snippets import ROOT, blocks, snippets, words
 from routelearn.cli import COMMANDS, command, take_plugins
 from routelearn.data import generate, npz
 
-FOLDERS = ("start", "guides")
-PAGES = [
-    "README.md",
-    *(str(page.relative_to(ROOT)) for name in FOLDERS for page in (ROOT / "docs" / name).glob("*.md")),
-]
-PAGES = sorted(page for page in PAGES if snippets(page))
+PATTERNS = ("README.md", "docs/start/*.md", "docs/guides/*.md", "docs/notebooks/*.ipynb")
+FILES = sorted(str(file.relative_to(ROOT)) for pattern in PATTERNS for file in ROOT.glob(pattern))
+PAGES = [page for page in FILES if snippets(page)]
+NEEDS = {"docs/notebooks/add_a_variant.ipynb": "pyvrp"}
+MOST_BYTES = 300_000  # of a notebook, with its pictures
 
 
 # ------------------------------------------------------------------- what the reader of a page has in the folder
@@ -116,6 +115,8 @@ def test_every_command_is_understood(page):
 @pytest.mark.parametrize("page", PAGES)
 def test_every_snippet_runs(page, tmp_path):
     """In order, in one folder, for a later one may use the files of an earlier one."""
+    if page in NEEDS:
+        pytest.importorskip(NEEDS[page])
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     OWN.get(page, lambda folder: None)(tmp_path)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
@@ -124,6 +125,14 @@ def test_every_snippet_runs(page, tmp_path):
         cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.endswith(".ipynb")])
+def test_notebooks_are_small_and_hold_their_pictures(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert len(text) < MOST_BYTES
+    assert '"image/png"' in text
+    assert '"output_type": "error"' not in text
 
 
 def test_a_wrong_command_and_wrong_python_are_found_out(tmp_path, monkeypatch):

@@ -113,7 +113,7 @@ class VRP:
         self.variants = joined(tuple(one.name for one in self.rules))
 
     def with_variants(self, names: str) -> VRP:
-        return VRP(names)
+        return type(self)(names)
 
     def variant_of(self, x: Instance) -> Tensor:
         """[B]: the number of each instance's variant in `variant_names`, by the rules that its fields show."""
@@ -131,7 +131,7 @@ class VRP:
         A policy that had never seen the latter was 2 to 5 % worse on it.
         """
         single = tuple(one.name for one in self.rules if not one.several)
-        return (self, VRP(joined(single))) if 0 < len(single) < len(self.rules) else (self,)
+        return (self, type(self)(joined(single))) if 0 < len(single) < len(self.rules) else (self,)
 
     # -------------------------------------------------------------------------------------------- instances
 
@@ -251,11 +251,11 @@ class VRP:
 
     def servable(self, x: Instance) -> Tensor:
         """[B, N]: customers whom a vehicle of their own could serve from some depot: in a valid instance, all."""
-        return self._alone(x).any(1)
+        return self.alone(x).any(1)
 
     def starts(self, x: Instance) -> Tensor:
         """Customers that a vehicle from depot 0 can serve first."""
-        return self._alone(x)[:, 0]
+        return self.alone(x)[:, 0]
 
     # ---------------------------------------------------------------------------------------------- solutions
 
@@ -263,7 +263,7 @@ class VRP:
         batch, nodes = x.xy.shape[:2]
         depot = torch.zeros((batch, solutions), dtype=torch.long, device=x.xy.device)
         visited = torch.zeros((batch, solutions, nodes), dtype=torch.bool, device=x.xy.device)
-        waiting = self._alone(x).sum(-1)[:, None].expand(-1, solutions, -1).contiguous()
+        waiting = self.alone(x).sum(-1)[:, None].expand(-1, solutions, -1).contiguous()
         rest = visited, torch.full_like(depot, nodes - x.depots.shape[1]), waiting
         return State._make((*self._leaving(x, depot), *rest))
 
@@ -285,7 +285,7 @@ class VRP:
         latest = torch.minimum(end[:, None], closing - x.service[:, None] - back)
         return latest, (x.max_length * (1 + SLACK))[:, None, None] - back
 
-    def _fits(self, x: Instance, vehicle: tuple[Tensor, ...]) -> Tensor:
+    def fits(self, x: Instance, vehicle: tuple[Tensor, ...]) -> Tensor:
         """[B, S, N]: which customers a vehicle could serve next and still keep all rules of its route.
 
         `vehicle` is the first six fields of a State.
@@ -299,12 +299,12 @@ class VRP:
         unloaded = x.delivery[:, None] <= (capacity - peak).masked_fill(no_more, 0)[..., None]
         return in_time & short & unloaded & (x.pickup[:, None] <= (capacity - picked)[..., None])
 
-    def _alone(self, x: Instance) -> Tensor:
+    def alone(self, x: Instance) -> Tensor:
         """[B, D, N]: which customers a vehicle of their own could serve from which depot in use."""
         batch, places = x.depots.shape
         depots = torch.arange(places, device=x.xy.device).expand(batch, places)
         customers = torch.arange(x.xy.shape[1], device=x.xy.device) >= places
-        return self._fits(x, self._leaving(x, depots)) & (x.depots > 0)[..., None] & customers
+        return self.fits(x, self._leaving(x, depots)) & (x.depots > 0)[..., None] & customers
 
     def feasible(self, x: Instance, s: State) -> Tensor:
         """Customers not yet visited that keep all rules; on the way, depots from which one of the rest can be served.
@@ -319,7 +319,7 @@ class VRP:
         depots = ((s.waiting > 0) & (on_the_way | at_first)) | (done & (number[:places] == 0))
         # Not joined: a compiler makes one pass of this.
         of_depots = depots.gather(-1, number.clamp(max=places - 1).expand(*s.last.shape, nodes))
-        return torch.where(number < places, of_depots, self._fits(x, s[:6]) & ~s.visited & ~done)
+        return torch.where(number < places, of_depots, self.fits(x, s[:6]) & ~s.visited & ~done)
 
     def step(self, x: Instance, s: State, action: Tensor) -> State:
         home = action < x.depots.shape[1]
@@ -331,7 +331,7 @@ class VRP:
         there = (torch.where(home, new, old) for new, old in zip(self._leaving(x, action), served, strict=True))
         visited, remaining = s.visited | is_node(action, x.xy.shape[1]), s.remaining - (~home).long()
         several = x.depots.shape[1] > 1  # with one depot it can serve all (validate)
-        waiting = s.waiting - pick(self._alone(x).transpose(1, 2).long(), action) if several else remaining[..., None]
+        waiting = s.waiting - pick(self.alone(x).transpose(1, 2).long(), action) if several else remaining[..., None]
         return State._make((*there, visited, remaining, waiting))
 
     def done(self, x: Instance, s: State) -> Tensor:
@@ -348,7 +348,7 @@ class VRP:
 
     # ----------------------------------------------------------------------------------------------- referee
 
-    def _driven(self, x: Instance, tour: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def driven(self, x: Instance, tour: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The tour [B, S, T] with depot 0 before and behind it: nodes and homes [B, S, T + 2], legs [B, S, T + 1].
 
         A home is the depot where the route that a node belongs to began. The leg to a depot's node is the way back to
@@ -373,7 +373,7 @@ class VRP:
         return [route for route in found if route[1]]
 
     def cost(self, x: Instance, tour: Tensor) -> Tensor:
-        return self._driven(x, tour)[2].sum(-1)
+        return self.driven(x, tour)[2].sum(-1)
 
     def check(self, x: Instance, tour: Tensor, tolerance: float = LENGTH_TOLERANCE) -> None:
         check_shape(x, tour)
@@ -382,7 +382,7 @@ class VRP:
         strange = (count[..., :places] > 0) & unused[:, None]
         refuse(strange.any(-1), lambda b, s: f"no vehicle starts at node {int(strange[b, s].nonzero()[0])}")
         check_once(count, required=True, first=places)
-        nodes, homes, legs = self._driven(x, tour)
+        nodes, homes, legs = self.driven(x, tour)
         route = (nodes < places).cumsum(-1) - 1  # which one a node belongs to; a depot's node, to the one it begins
         self._check_loads(x, nodes, route)
         length = torch.zeros_like(legs).scatter_add(-1, route[..., :-1], legs).amax(-1)

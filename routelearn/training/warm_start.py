@@ -5,17 +5,32 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import torch.nn.functional as F
+from torch import Tensor
+
 from routelearn.errors import InputError
 from routelearn.models import model_file
 from routelearn.policies.layers import Encoder, deepen
 from routelearn.training.config import TrainConfig
 
 
+def widened(own: Tensor, theirs: Tensor) -> Tensor | None:
+    """A matrix of theirs for more inputs, of which the last ones begin without effect; None: it is no such case."""
+    if own.ndim != 2 or theirs.ndim != 2 or own.shape[0] != theirs.shape[0] or own.shape[1] <= theirs.shape[1]:
+        return None
+    return F.pad(theirs, (0, own.shape[1] - theirs.shape[1]))
+
+
 def start_from(policy: Any, config: TrainConfig, path: Path) -> tuple[dict[str, Any], list[str | None]]:
-    """Take the parameters of the same name and shape. The other model's card, and what the user should hear of."""
+    """Take the parameters of the same name and shape. The other model's card, and what the user should hear of.
+
+    A problem may add features or context to those of another: the weights of the first ones are taken.
+    """
     model = model_file.load(path)
     theirs, own = model.policy.state_dict(), policy.state_dict()
     shared = {name: value for name, value in theirs.items() if name in own and own[name].shape == value.shape}
+    wider = {name: widened(own[name], value) for name, value in theirs.items() if name in own and name not in shared}
+    shared |= {name: value for name, value in wider.items() if value is not None}
     if len(shared) < min(len(own), len(theirs)) // 2:
         raise InputError(f"{path}: only {len(shared)} of {len(own)} parameters fit this policy; is its width the same?")
     options = config.policy_options()
@@ -24,6 +39,8 @@ def start_from(policy: Any, config: TrainConfig, path: Path) -> tuple[dict[str, 
         raise InputError(f"{path}: has {changed['heads']} heads, not {options['heads']}; heads must be the same")
     policy.load_state_dict({**own, **shared})
     notes: list[str | None] = []
+    if inputs := [name for name in wider if name in shared]:
+        notes.append(f"inputs are added, which begin without effect: {', '.join(inputs)}")
     fresh = [name for name in own if name not in shared]
     encoder, added = getattr(policy, "encoder", None), options.get("layers", 0) - model.options.get("layers", 0)
     if added > 0 and isinstance(encoder, Encoder) and deepen(encoder, added):

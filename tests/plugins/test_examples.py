@@ -13,20 +13,23 @@ import routelearn
 from routelearn import plugins, policies
 from routelearn.data import generate
 from routelearn.decoding.decode import decode
-from routelearn.errors import InputError
+from routelearn.errors import Infeasible, InputError
 from routelearn.policies.base import shape_of
-from routelearn.problems import NumpyRng, get
-from routelearn.problems.base import distance_matrix
+from routelearn.problems import NumpyRng, get, vrp
+from routelearn.problems.base import distance_matrix, to_single
+from routelearn.training.config import TrainConfig
 from routelearn.training.losses import LOSSES
+from routelearn.training.warm_start import start_from
 
 FOLDER = ROOT / "examples" / "plugins"
+WEIGHTS = ROOT / "routelearn" / "models" / "weights"
 EXAMPLES = sorted(FOLDER.glob("*.py"))
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_an_example_loads_and_is_short(path):
     assert plugins.load(path).registered
-    assert len(path.read_text().splitlines()) <= (140 if path.stem == "open_vrp" else 40)  # a whole problem takes more
+    assert len(path.read_text().splitlines()) <= (140 if path.stem.endswith("_vrp") else 40)  # a problem takes more
 
 
 def test_there_are_examples():
@@ -208,3 +211,31 @@ def test_what_is_declared_says_which_problem_it_is(unlimited):
         "2",
     ]
     assert routelearn.solve(shape, demand=[0, 1, 1], capacity=2, seconds=0).returns
+
+
+def test_barred_customers_are_never_visited_and_their_visit_is_refused():
+    plugins.load(FOLDER / "barred_vrp.py")
+    problem = get("barred-vrp")
+    x = to_single(problem.sample(NumpyRng(1), 48, 12))
+    problem.validate(x)
+    assert 0.4 < float((x.allowed[:, 3:] > 0).float().mean()) < 0.8
+    policy = policies.build("attention", shape_of(problem), {"width": 16, "heads": 2, "layers": 1, "hidden": 16}).eval()
+    problem.check(x, decode(problem, policy, x, "sample:4").tour)
+    free = x._replace(allowed=torch.ones_like(x.allowed))
+    with pytest.raises(Infeasible, match="barred"):
+        problem.check(x, decode(problem, policy, free).tour)
+
+
+def test_a_model_of_vrp_is_a_start_for_its_variant():
+    """Where nobody is barred, the first weights decide as the model does that they come from."""
+    plugins.load(FOLDER / "barred_vrp.py")
+    problem, model = get("barred-vrp"), routelearn.load_model("vrp")
+    config = TrainConfig(problem="barred-vrp", variants="mdvrptw", layers=6, norm="instance", sizes=(20,))
+    policy = policies.build("attention", shape_of(problem), config.policy_options()).eval()
+    with torch.no_grad():
+        _, notes = start_from(policy, config, WEIGHTS / "vrp.safetensors")
+    assert "inputs are added, which begin without effect: encoder.embed.1.weight" in notes
+    x = to_single(problem.with_variants("mdvrptw").sample(NumpyRng(2), 4, 20))
+    free = x._replace(allowed=torch.ones_like(x.allowed))
+    theirs = decode(get("vrp"), model.policy, vrp.Instance(*free[:10]), precision="float32").tour
+    assert torch.equal(decode(problem, policy, free, precision="float32").tour, theirs)

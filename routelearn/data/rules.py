@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from typing import Any
 
 from routelearn.data.names import table, zero
@@ -63,6 +62,7 @@ RULES = (
         PICKUPS,
     ),
 )
+_RULES = tuple((re.compile(pattern), wrong) for pattern, wrong in RULES)
 _TIME = r"(?:\d{1,2}:[0-5]\d(?::[0-5]\d)?|\d{1,2} ?h ?(?:[0-5]\d)?)(?: ?(?:[ap]\.?m\.?|uhr|h))?"
 _DATE = r"(?:\d{4}-\d\d-\d\d[t ]|\d{1,2}[./]\d{1,2}[./]\d{2,4} )?"
 _CLOCK = re.compile(
@@ -82,13 +82,7 @@ def unsupported(name: str, problem: str | None = None) -> str | None:
 
 def stated(name: str) -> str | None:
     """As `unsupported`, of a name that is no attribute of the whole file."""
-    return next((wrong for pattern, wrong in _rules() if pattern.fullmatch(folded(name))), None)
-
-
-@cache
-def _rules() -> tuple[tuple[re.Pattern[str], str], ...]:
-    """RULES compiled, which takes a tenth of a second: only files with unknown columns need them."""
-    return tuple((re.compile(pattern), wrong) for pattern, wrong in RULES)
+    return next((wrong for pattern, wrong in _RULES if pattern.fullmatch(folded(name))), None)
 
 
 def clock(value: Any) -> bool:

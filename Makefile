@@ -2,9 +2,9 @@
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
-EXTRAS := solvers,exact,lkh,tensorboard,excel,cluster,serve,service-tests
+EXTRAS := solvers,exact,lkh,tensorboard,excel,cluster,serve,service-tests,docs
 
-.PHONY: demo test test-all lint attack clean
+.PHONY: demo test test-all lint docs wheel attack clean
 
 # The package and what it needs, at the pinned versions. torch comes first, on its own, so that the pin decides.
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -19,6 +19,10 @@ $(VENV)/.dev: $(VENV)/.installed
 
 $(VENV)/.extras: $(VENV)/.dev
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[$(EXTRAS)]"
+	touch $@
+
+$(VENV)/.docs: $(VENV)/.installed
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs,serve]"
 	touch $@
 
 # Build the compiled search (once), then solve a shipped example, print its route and cost, and draw it.
@@ -40,6 +44,19 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The documentation site, in build/docs; a warning is an error. The reference describes the service, too.
+docs: $(VENV)/.docs
+	$(BIN)/sphinx-build -q -W --keep-going docs build/docs
+	@echo "The site is build/docs/index.html"
+
+# Sdist and wheel, in dist; the wheel is installed into a new environment, build/wheel, and solves an example there.
+wheel: $(VENV)/.dev
+	rm -rf dist build/wheel
+	$(BIN)/python -m build --no-isolation --outdir dist
+	$(PYTHON) -m venv build/wheel
+	build/wheel/bin/pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl
+	cd build/wheel && bin/routelearn examples && bin/routelearn solve examples/deliveries.csv --capacity 12 --seconds 0
+
 # Attacks on the service beside honest clients; MINUTES=1 is the short form.
 MINUTES ?= 30
 attack: $(VENV)/.extras
@@ -47,5 +64,5 @@ attack: $(VENV)/.extras
 	$(BIN)/python benchmarks/attack.py --minutes $(MINUTES)
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache demo.png
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .mypy_cache demo.png
 	find routelearn tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

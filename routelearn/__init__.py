@@ -33,6 +33,8 @@ _EXPORTS = {
     "Infeasible": "routelearn.errors",
 }
 
+__all__ = list(_EXPORTS)  # docs/reference/api.md describes them
+
 _cache_note = choose_place(Path(__file__).parent)  # before numba is loaded; the command line says it
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import sys
@@ -30,11 +31,12 @@ COMMANDS = {
     "solvers": "List the solvers: their problems, licence, and whether usable here.",
     "reproduce": "Make the paper's tables and figures again.",
     "plot-run": "Draw the learning curves of training runs.",
+    "examples": "Copy the example files into a folder.",
     "import-authors": "Turn a checkpoint of the paper's authors into a model.",
 }
 
 # Every command takes it, before or after the command's name; `main` reads it before the command is made.
-PLUGIN = "--plugin FILE.py loads a plugin, and may be repeated (docs/extend.md)."
+PLUGIN = "--plugin FILE.py loads a plugin, and may be repeated (docs/guides/extend.md)."
 
 USUAL_WARNING: Any = warnings.formatwarning
 INTERRUPTED = 130  # the shell's status for a command ended by Ctrl-C
@@ -62,10 +64,13 @@ def overview() -> str:
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run a command. Bad input is one line on standard error and exit status 2, never a traceback."""
+    starts = arguments is None  # a process of its own, not a call from Python
+    if starts:
+        gc.disable()  # until the libraries are loaded: looking through them again and again took a third of a second
     arguments = sys.argv[1:] if arguments is None else arguments
     replace_unprintable()
     # Threads that wait for each other soon sleep. By default they spin, which beside other work slows a training down
-    # (docs/training.md). Read when the library is loaded, which is later.
+    # (docs/guides/training.md). Read when the library is loaded, which is later.
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     warnings.formatwarning = show_warning  # type: ignore[assignment]
     if _cache_note is not None:
@@ -86,7 +91,11 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         for plugin in wanted:  # first: what they register are choices that the command's help names
             plugins.load(plugin)
         plugins.available()
-        code = command(name).main(args=rest, prog_name=f"routelearn {name}", standalone_mode=False)
+        made = command(name)
+        if starts:
+            gc.freeze()
+            gc.enable()
+        code = made.main(args=rest, prog_name=f"routelearn {name}", standalone_mode=False)
     except OutOfSpace as error:
         fail(str(error), code=1)
     except InputError as error:

@@ -23,7 +23,7 @@ class Kind(NamedTuple):
     needs: tuple[str, ...]  # attributes and methods
     registry: str  # where it is; imported when it is needed
     base: str = ""  # what its classes derive from, likewise
-    page: str = "docs/extend.md"
+    page: str = "docs/guides/extend.md"
 
 
 def members(protocol: type) -> tuple[str, ...]:
@@ -32,7 +32,7 @@ def members(protocol: type) -> tuple[str, ...]:
     return tuple(name for name in (*protocol.__annotations__, *methods) if name != "name")
 
 
-PROBLEM = Kind("problem", members(Problem), "routelearn.problems:PROBLEMS", page="docs/add_a_problem.md")
+PROBLEM = Kind("problem", members(Problem), "routelearn.problems:PROBLEMS", page="docs/guides/add_a_problem.md")
 # What every use of a policy asks for; one of a loss's own choosing may ask for more.
 POLICY_NEEDS = ("compiles", "encode", "begin", "step", "choose", "score")
 POLICY = Kind("policy", POLICY_NEEDS, "routelearn.policies:POLICIES", "torch.nn:Module")
@@ -87,7 +87,8 @@ def kind_of(thing: Any) -> Kind:
     best = max(has, key=lambda kind: has[kind])
     if not has[best]:
         raise InputError(
-            f"{_called(thing)} is not a problem, policy, loss, baseline or solver (docs/extend.md says what each needs)"
+            f"{_called(thing)} is not a problem, policy, loss, baseline or solver "
+            "(docs/guides/extend.md says what each needs)"
         )
     if best is POLICY:
         raise InputError(f"{_called(thing)} has a policy's methods but is not a torch.nn.Module; derive it from that")

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+import routelearn
+
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")))
+PAGES = ("README.md", "CONTRIBUTING.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md")))
 FILES = [str(path.relative_to(ROOT)) for folder in ("routelearn", "benchmarks", "tests", "examples")
          for path in (ROOT / folder).rglob("*")]  # fmt: skip
 OTHERS = {"my_variant.py", "my_problem.py", "generate_data.py"}  # of readers, and of the authors
@@ -32,7 +34,12 @@ def test_files_that_are_named_exist(page):
 
 
 def test_the_glossary_says_where_each_thing_lives():
-    assert len(list(named_files((ROOT / "docs/glossary.md").read_text()))) > 30
+    assert len(list(named_files((ROOT / "docs/concepts/glossary.md").read_text()))) > 30
+
+
+def test_the_whole_python_interface_is_documented():
+    page = (ROOT / "docs/reference/api.md").read_text()
+    assert [name for name in routelearn.__all__ if not re.search(rf"\broutelearn\.{name}\b", page)] == []
 
 
 def test_a_file_that_is_not_there_is_found_out():

@@ -49,7 +49,7 @@ class Converted(NamedTuple):
 
 
 def to_instance(stops: Stops, problem: str | None = None, **given: Any) -> Converted:
-    """The stops as instances of `problem`, or of the problem their fields imply (docs/formats.md).
+    """The stops as instances of `problem`, or of the problem their fields imply (docs/reference/formats.md).
 
     `given` are attributes of the whole file, such as a capacity; they override its values. Lengths follow the matrix,
     else great circles, else straight lines; the policy sees places in the unit square, with every length, limit and

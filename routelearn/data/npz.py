@@ -43,7 +43,7 @@ def parse(data: bytes, source: str, problem_name: str | None = None, limit: int 
     missing = [name for name in RESERVED if name not in arrays]
     if missing:
         raise InputError(
-            f"{source}: no {missing[0]!r} entry; not a file of instances (docs/formats.md names the entries)"
+            f"{source}: no {missing[0]!r} entry; not a file of instances (docs/reference/formats.md names the entries)"
         )
     version, name = arrays.pop("format_version"), arrays.pop("problem")
     if version.shape != () or version.dtype.kind not in "iu" or int(version) != FORMAT_VERSION:

@@ -23,7 +23,7 @@ from routelearn.policies.base import (
 from routelearn.policies.layers import initialise
 
 # Where tanh is next to linear, a query adds the same to all nodes and chooses nothing. Places differ by a third or so;
-# hence embeddings begin wider than elsewhere. docs/training.md has the comparison.
+# hence embeddings begin wider than elsewhere. docs/guides/training.md has the comparison.
 SPREAD = 8.0
 
 

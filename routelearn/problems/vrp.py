@@ -1,7 +1,7 @@
 """Vehicle routing with any combination of open routes, backhauls, length limits, time windows and several depots.
 
 One family for the 48 variants of RouteFinder (Berto et al. 2024; problems/variants.py): which rules an instance has
-is written in its fields, so one batch may hold many variants. docs/variants.md states the rules.
+is written in its fields, so one batch may hold many variants. docs/guides/variants.md states the rules.
 """
 
 from __future__ import annotations

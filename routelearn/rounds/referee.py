@@ -1,4 +1,4 @@
-"""An independent check of a plan as it is stated, its times included: the rules of docs/rounds.md one by one.
+"""An independent check of a plan as it is stated, its times included: the rules of docs/guides/rounds.md one by one.
 
 Nothing here comes from `timing` or from the search: every answer is judged by it before it leaves the program.
 """

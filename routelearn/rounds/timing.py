@@ -1,4 +1,4 @@
-"""Times, loads, breaks and cost of a sequence of visits, and every rule that it breaks (docs/rounds.md, "Times")."""
+"""Times, loads, breaks and cost of a sequence of visits, and every rule it breaks (docs/guides/rounds.md, "Times")."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from routelearn.rounds.plan import Drive, Kind, Plan, Route, Unassigned, Violati
 
 RULES: dict[
     str, int
-] = {  # the names of the rules, with their numbers in docs/rounds.md (0: what a plan says of itself)
+] = {  # the names of the rules, with their numbers in docs/guides/rounds.md (0: what a plan says of itself)
     "itinerary": 0,
     "load": 0,
     "cost": 0,

@@ -142,7 +142,7 @@ ROUND: dict[str, Any] = {
 
 
 class RoundRequest(BaseModel):
-    """A round (docs/rounds.md), or VROOM's document. It is read as a file is, and refused in the same words."""
+    """A round (docs/guides/rounds.md), or VROOM's document. It is read as a file is, and refused in the same words."""
 
     model_config = ConfigDict(extra="allow", json_schema_extra={"examples": [{**ROUND, "seconds": 0.5}]})
     stops: Any = Field(None, description=f"a list of objects: id, lat and lon or x and y, {_named(Stop)}")
@@ -316,7 +316,7 @@ class Broken(BaseModel):
 
 
 class RoundAnswer(BaseModel):
-    """A plan of a round, as `routelearn solve` writes it (docs/rounds.md)."""
+    """A plan of a round, as `routelearn solve` writes it (docs/guides/rounds.md)."""
 
     format: str
     format_version: int

@@ -64,10 +64,10 @@ def solve(
     `coords` [N, 2] in any unit, or `latlon` [N, 2] in degrees, or `matrix` [N, N] (with places or without), from row
     to column. `attributes` are those that the problems declare, by name: of the stops (`demand`, `prize`, `penalty`,
     `real_prize`) as [N] with 0 for the depot, which is row 0 unless `depot` names another, and of the whole
-    (`capacity`, `max_length`, `min_prize`) as one number. The problem follows from what is given (docs/formats.md), or
-    is named. `policy=False` searches from a constructive heuristic; `model` is a model file instead of the shipped one.
-    `watch` hears of every new best. The search ends by the clock, so equal seeds may give different solutions, but for
-    0 seconds.
+    (`capacity`, `max_length`, `min_prize`) as one number. The problem follows from what is given, or is named
+    (docs/reference/formats.md). `policy=False` searches from a constructive heuristic; `model` is a model file instead
+    of the shipped one. `watch` hears of every new best. The search ends by the clock, so equal seeds may give different
+    solutions, but for 0 seconds.
     """
     columns, limits = sorted_out(attributes, problem)
     stops = stops_of(coords=coords, latlon=latlon, matrix=matrix, ids=ids, depot=depot, problem=problem, **columns)

@@ -24,7 +24,7 @@ def paper(problem: str | Problem, n: int, *, decaying: bool = False) -> TrainCon
 
 
 def fast(problem: str | Problem, sizes: tuple[int, ...], *, minutes: float = 10.0) -> TrainConfig:
-    """The best quality per GPU minute found so far; docs/training.md has the comparisons behind it."""
+    """The best quality per GPU minute found so far; docs/guides/training.md has the comparisons behind it."""
     return TrainConfig(
         problem=problem,  # type: ignore[arg-type]  # an object, too
         sizes=sizes,
@@ -43,7 +43,7 @@ def fast(problem: str | Problem, sizes: tuple[int, ...], *, minutes: float = 10.
 
 
 def cpu(problem: str | Problem, sizes: tuple[int, ...], *, minutes: float = 10.0) -> TrainConfig:
-    """For a laptop: small batches, so that a few minutes hold enough steps; docs/training.md compares some sizes."""
+    """For a laptop: small batches, so that minutes hold enough steps; docs/guides/training.md compares some sizes."""
     config = fast(problem, sizes, minutes=minutes)
     alike = len(set(sizes)) == 1 and not isinstance(config.chosen("problem"), Varies)
     return replace(

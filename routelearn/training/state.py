@@ -72,7 +72,7 @@ class RunState:
         self.loss = make_loss(config)
         if self.loss.needs_entropy and not hasattr(self.policy, "recorded_logits"):
             lacking = f"policy {config.policy!r} has no recorded_logits"
-            raise InputError(f"loss {config.loss!r} asks for entropies, but {lacking} (see docs/extend.md)")
+            raise InputError(f"loss {config.loss!r} asks for entropies, but {lacking} (see docs/guides/extend.md)")
         self.optimiser = make_optimiser(self.policy, self.baseline, config.rate, device)
         self.norm_average = torch.zeros((), device=device)
         # The best validated so far (at first: where the run began) and its costs by size.

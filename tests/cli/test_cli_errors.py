@@ -88,7 +88,7 @@ BAD = [
     ("evaluate {}", "set of instances", ".npz or a .pkl"),
     ("evaluate {}/empty.npz", "empty.npz", "npz"),
     ("evaluate {}/damaged.npz", "damaged.npz", "npz"),
-    ("evaluate {}/few.npz", "few.npz", "docs/formats.md"),
+    ("evaluate {}/few.npz", "few.npz", "docs/reference/formats.md"),
     ("evaluate {}/set.pkl", "does not say which problem", "name it"),
     ("evaluate {}/set.pkl --problem vrpx", "unknown problem 'vrpx'", "the choices are"),
     ("evaluate {}/tsp.npz --problem cvrp", "instances of tsp", "not of cvrp"),

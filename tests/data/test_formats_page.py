@@ -1,4 +1,4 @@
-"""The examples of docs/formats.md work as written."""
+"""The examples of docs/reference/formats.md work as written."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from routelearn.problems import PROBLEMS
 from routelearn.problems.attributes import OWN
 from routelearn.solving import solve_stops
 
-PAGE = Path(__file__).parents[2] / "docs" / "formats.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "formats.md"
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
 
 

@@ -115,7 +115,7 @@ LACKING = {
 
         routelearn.register(Foo())
         """,
-        "line 10: class Foo lacks `features`, `cost`; a problem needs them (see docs/add_a_problem.md)",
+        "line 10: class Foo lacks `features`, `cost`; a problem needs them (see docs/guides/add_a_problem.md)",
     ),
     "policy": (
         """
@@ -127,7 +127,7 @@ LACKING = {
             compiles = False
             encode = begin = step = choose = len
         """,
-        "line 4: class Foo lacks `score`; a policy needs it (see docs/extend.md)",
+        "line 4: class Foo lacks `score`; a policy needs it (see docs/guides/extend.md)",
     ),
     "loss": (
         """
@@ -138,7 +138,7 @@ LACKING = {
         class Foo(Loss):
             pass
         """,
-        "line 4: class Foo lacks `__call__`; a loss needs it (see docs/extend.md)",
+        "line 4: class Foo lacks `__call__`; a loss needs it (see docs/guides/extend.md)",
     ),
     "baseline": (
         """
@@ -150,7 +150,7 @@ LACKING = {
             def prepare(self, x, features):
                 return None
         """,
-        "line 4: class Foo lacks `value`; a baseline needs it (see docs/extend.md)",
+        "line 4: class Foo lacks `value`; a baseline needs it (see docs/guides/extend.md)",
     ),
     "solver": (
         """
@@ -162,7 +162,7 @@ LACKING = {
             def solve(self, problem, x, *, seconds, seed=0):
                 return None
         """,
-        "line 3: class Foo lacks `anytime`, `exact`, `unavailable`; a solver needs them (see docs/extend.md)",
+        "line 3: class Foo lacks `anytime`, `exact`, `unavailable`; a solver needs them (see docs/guides/extend.md)",
     ),
 }
 

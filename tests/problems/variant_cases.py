@@ -32,7 +32,7 @@ def routes_of(tour, depots):
 
 
 def judged(x, tour, slack=1e-9):
-    """(cost, faults) of one tour of an instance with batch axis 1, by the rules as docs/variants.md states them."""
+    """(cost, faults) of one tour of an instance with batch axis 1, by the rules of docs/guides/variants.md."""
     xy, depots = x.xy[0].tolist(), x.depots.shape[1]
     delivery, pickup, service, window = (field[0].tolist() for field in (x.delivery, x.pickup, x.service, x.window))
     is_open, mixed, limit, capacity = bool(x.open[0]), bool(x.mixed[0]), float(x.max_length[0]), int(x.capacity[0])

@@ -1,4 +1,4 @@
-"""Times, loads, breaks, cost and violations against numbers worked out by hand, rule by rule of docs/rounds.md."""
+"""Times, loads, breaks, cost and violations against numbers found by hand, rule by rule of docs/guides/rounds.md."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from routelearn.rounds.plan import Drive, Plan, Unassigned
 from routelearn.rounds.referee import judge
 from routelearn.rounds.timing import RULES, plan_of, rank, schedule
 
-DOC = Path(__file__).parents[2] / "docs" / "rounds.md"
+DOC = Path(__file__).parents[2] / "docs" / "guides" / "rounds.md"
 
 
 def planned(round: Round, *drives: Drive) -> Plan:

@@ -302,7 +302,7 @@ def test_paths_open_without_a_token_are_those_of_the_docs(new_server):
     from routelearn.serve.guard import OPEN
 
     server = new_server(token="open sesame")
-    docs = (Path(__file__).parents[2] / "docs" / "serve.md").read_text()
+    docs = (Path(__file__).parents[2] / "docs" / "guides" / "serve.md").read_text()
     [line] = [line for line in docs.replace("\n", " ").split(". ") if "open without it" in line]
     for path in (*OPEN, "/page/main.js"):
         assert httpx.get(server.url + path).status_code == 200

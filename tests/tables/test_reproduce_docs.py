@@ -1,4 +1,4 @@
-"""docs/reproduce.md: its Python runs, its commands parse, and its claims about defaults are the program's."""
+"""docs/results/reproduce.md: its Python runs, its commands parse, and its claims about defaults are the program's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from routelearn.reproduce.ablations import INSTANCES, all_runs
 from routelearn.reproduce.rows import EXACT_SECONDS, HEURISTIC_SECONDS
 from routelearn.reproduce.running import SAMPLES_CPU
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "reproduce.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "results" / "reproduce.md"
 
 
 def test_the_python_example_runs(capsys: pytest.CaptureFixture[str]) -> None:

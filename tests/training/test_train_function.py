@@ -114,7 +114,7 @@ def test_a_loss_of_ones_own_is_used():
 
 
 def test_the_loss_that_the_documentation_shows_trains():
-    page = (Path(__file__).parents[2] / "docs" / "extend.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "guides" / "extend.md").read_text()
     shown = page[page.index("class Leader(Loss)") :].split("```")[0]
     names = {"Loss": Loss, "Scored": Scored, "Tensor": torch.Tensor}
     exec(shown, names)

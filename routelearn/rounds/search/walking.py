@@ -1,4 +1,4 @@
-"""All rules on one route, walked from start to end: what labels cannot tell, as docs/rounds.md has it."""
+"""All rules on one route, walked from start to end: what labels cannot tell, as docs/guides/rounds.md has it."""
 
 from __future__ import annotations
 

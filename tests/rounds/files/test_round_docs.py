@@ -10,7 +10,7 @@ from routelearn.rounds.files.columns import ALSO
 from routelearn.rounds.files.table import OPTIONS, VEHICLE_OPTIONS
 from routelearn.rounds.model import Stop, Vehicle, attributes_of
 
-PAGE = (Path(__file__).parents[3] / "docs" / "formats.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "formats.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("kind", [Stop, Vehicle])

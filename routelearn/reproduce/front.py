@@ -145,7 +145,7 @@ def measure(name: str, n: int, out: Path, options: Options, watch: Watch) -> tup
         if problem.name not in solver.problems:
             continue
         if reason := solver.unavailable():
-            missing.append(f"{solver_name}: {reason}")
+            missing.append(f"not run: {solver_name}: {reason}")
             continue
         for seconds in options.seconds if solver.anytime or solver.exact else options.seconds[-1:]:
             setting = f"{seconds:g} s"
@@ -156,6 +156,9 @@ def measure(name: str, n: int, out: Path, options: Options, watch: Watch) -> tup
                 spent = seconds if solver.anytime else solved.seconds * min(worker_count(), limit) / limit
                 one = sheet.keep(Measured(solver_name, setting, spent, solved.costs))
             found.append(one)
+    for one in found:
+        if unsolved := int(one.costs.isnan().sum()):
+            missing.append(f"{one.method}, {one.setting}: no valid answer to {unsolved} of {limit}, which are left out")
     return found, missing
 
 
@@ -209,7 +212,7 @@ def reproduce_front(out: Path, options: Options, watch: Watch = silent) -> list[
             gap = f"{point.gap:.3f} % ({point.error:.3f})"
             lines.append(f"| {point.method} | {point.setting} | {point.seconds:.2g} | {point.cost:.4f} | {gap} |")
         lines.append("")
-    lines += [f"- not run: {note}" for note in notes]
+    lines += [f"- {note}" for note in notes]
     table = out / "front.md"
     table.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
     title = f"First {options.limit} test instances, gap to the best found"

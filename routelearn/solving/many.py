@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -66,7 +66,7 @@ def solve_many(
     Sizes may differ; limits and `depot` may be one number for all. `seconds` is for all of them together; without it
     every solution of the policy (or of a heuristic) is taken to its local optimum. The policy decodes by the strategy
     `decode`, on a GPU if there is one, where the search goes on with what it has found while it decodes the rest.
-    `told` hears (row, solution) of every instance as soon as it is solved, from any thread.
+    `told` hears (row, solution) of every instance as soon as it is solved.
     """
     began = time.perf_counter()
     effort(0 if seconds is None else seconds, seed, threads)  # before any of them is used
@@ -200,6 +200,7 @@ def _solve_group(
         return
     ready: SimpleQueue[int | None] = SimpleQueue()
     remaining = len(group)
+    made: list[Future[None]] = []
 
     def build() -> None:
         """What the policy finds, and then the instances that it did not come to; None ends a search thread."""
@@ -238,14 +239,17 @@ def _solve_group(
                 board.submit(search.best_tour, search.best_cost, "heuristic")
             search.run(seconds)
             board.submit(search.best_tour, search.best_cost, "search")
-            solved(row, board, notes)
+            made.append(making.submit(solved, row, board, notes))
 
     meanwhile = device.type == "cuda"
     if not meanwhile:
         build()
-    with one_torch_thread(), ThreadPoolExecutor(threads + 1) as pool:
+    # Solutions are made in a thread of their own, so that no search waits for it.
+    with one_torch_thread(), ThreadPoolExecutor(1) as making, ThreadPoolExecutor(threads + 1) as pool:
         works = [pool.submit(work) for work in ([build] if meanwhile else []) + [improve] * threads]
         for work in works:
+            work.result()
+        for work in made:
             work.result()
 
 

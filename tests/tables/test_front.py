@@ -30,7 +30,8 @@ def test_every_method_is_measured_once_and_the_same_command_goes_on(tmp_path: Pa
     }  # fmt: skip
     gap = {row[1]: float(row[4].split(" ")[0]) for row in rows if row[0] != "| farthest-insertion"}
     assert 0 <= gap["0.05 s"] <= gap["augment:8"] <= gap["greedy"]
-    assert "tsp: concorde" in text
+    assert "- tsp: not run: concorde" in text
+    assert "no valid answer" not in text
 
     def measured_again(*arguments, **options):
         raise AssertionError("it was there")
@@ -40,6 +41,18 @@ def test_every_method_is_measured_once_and_the_same_command_goes_on(tmp_path: Pa
     assert paths[0].read_text() == text
     with pytest.raises(InputError, match="other settings"):
         reproduce_front(tmp_path, Options(limit=5, **SMALL))
+
+
+def test_answers_that_are_missing_are_counted(tmp_path: Path, monkeypatch) -> None:
+    def judged(problem, x, tours):
+        costs = problem.cost(x, tours)[:, 0].double()
+        costs[0] = math.nan
+        return costs
+
+    monkeypatch.setattr(fronts, "SOLVERS", ())
+    monkeypatch.setattr(fronts, "judge", judged)
+    table, *_ = reproduce_front(tmp_path, Options(limit=3, **SMALL | {"strategies": ("greedy",), "seconds": (0.02,)}))
+    assert "- tsp: policy, rollouts, greedy: no valid answer to 1 of 3, which are left out" in table.read_text()
 
 
 def test_gaps_are_to_the_best_of_each_instance_and_missing_answers_are_left_out() -> None:

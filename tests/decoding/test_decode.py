@@ -150,6 +150,14 @@ def test_combinations_that_make_no_sense_are_refused(text, message):
         parse(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("greedy", 1), ("augment:8+sample:16", 128), ("guided:4", 800), ("active:5+sample:3", 15), ("imagine:3", 600)],
+)
+def test_a_limit_on_constructions_counts_those_of_every_step(text, count):
+    assert parse(text).constructions(50) == count
+
+
 @pytest.mark.parametrize("text", ["sample:2", "multistart:3", "augment:8", "beam:2", "guided:1", "active:1"])
 def test_the_best_of_many_is_refused_where_costs_are_hidden_and_it_says_why(text):
     problem, policy, x = prepared("spctsp")

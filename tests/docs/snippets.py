@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
-SMALL = "--device cpu --width 32 --epochs 1 --epoch-steps 2 --batch 4"
+NARROW = "--width 32"
+SMALL = f"--device cpu {NARROW} --epochs 1 --epoch-steps 2 --batch 4"
 SHORT = {  # command -> options that end it soon
     "train": f"{SMALL} --validation-instances 8 --evaluation-instances 8",
     "solve": "--seconds 0.1",
@@ -85,7 +86,10 @@ def run_command(snippet: Snippet) -> None:
     try:
         if snippet.stdin is not None:
             sys.stdin = open(snippet.stdin, encoding="utf-8")  # noqa: SIM115 (closed with the process)
-        main([*words(snippet), *SHORT.get(name, "").split()])
+        short = SHORT.get(name, "")
+        if "--warm-start" in words(snippet):  # as wide as the model
+            short = short.replace(NARROW, "")
+        main([*words(snippet), *short.split()])
     except SystemExit as end:
         if end.code:
             raise

@@ -47,6 +47,11 @@ class Converted(NamedTuple):
     scale: Scale
     notes: tuple[str, ...] = ()  # what the user should know of the stops, one line each
 
+    @property
+    def size(self) -> int:
+        """The stops, or more where demands of many vehicle loads need more visits: what a policy must reach."""
+        return max(len(self.scale.ids), self.problem.max_steps(self.referee) // 2)
+
 
 def to_instance(stops: Stops, problem: str | None = None, **given: Any) -> Converted:
     """The stops as instances of `problem`, or of the problem their fields imply (docs/formats.md).

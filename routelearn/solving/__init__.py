@@ -102,7 +102,7 @@ def solve_stops(
     if nodes > MOST_NODES:
         raise InputError(f"{stops.source}: {nodes} stops; at most {MOST_NODES} are allowed")
     loading = time.perf_counter()
-    found, notes = find_model(converted.problem, nodes, policy, model)
+    found, notes = find_model(converted.problem, converted.size, policy, model)
     if seconds > 0:
         load_search([converted.problem], tell)
     loaded = time.perf_counter() - loading

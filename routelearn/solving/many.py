@@ -115,7 +115,14 @@ def solve_many_stops(
     ]
     groups: dict[Any, list[int]] = {}
     for row, one in enumerate(converted):
-        groups.setdefault((one.problem.name, one.referee.xy.shape[1], one.referee.distances is None), []).append(row)
+        nodes = one.referee.xy.shape[1]
+        kind = (
+            one.problem.name,
+            nodes,
+            one.referee.distances is None,
+            one.size > 2 * nodes,
+        )  # far more loads than stops
+        groups.setdefault(kind, []).append(row)
     loading = time.perf_counter()
     if seconds != 0:
         load_search({one.problem.name: one.problem for one in converted}.values())
@@ -174,7 +181,7 @@ def _solve_group(
     """A board with a solution for every instance of one problem and one size."""
     problem = group[0].problem
     boards = [Board() for _ in group]
-    found, notes = find_model(problem, group[0].referee.xy.shape[1], policy, model, str(device))
+    found, notes = find_model(problem, max(one.size for one in group), policy, model, str(device))
     nothing_but_policy = end is not None and end <= time.perf_counter()
     if found is not None:
         _decode(problem, group, boards, found, device, seed, None if nothing_but_policy else end)

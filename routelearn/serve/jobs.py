@@ -298,7 +298,7 @@ def _search(query: Query, fields: dict[str, Any], board: Board, send: Send | Non
 
     problem = query.converted.problem
     model, notes = find_model(problem, query.size, fields["policy"], models.get(problem.name))
-    load_kernels(problem)  # before the clock runs
+    load_kernels(problem, query.converted.referee)  # before the clock runs
     board.began = time.perf_counter()
     if send is not None:
         board.watch = lambda event: send(finished(query, board, notes))
@@ -384,8 +384,8 @@ def solve_batch(
         prepare({**one, "problem": fields["problem"], "source": source_of(row)}, limits)
         for row, one in enumerate(instances)
     ]
-    for problem in {query.converted.problem.name: query.converted.problem for query in queries}.values():
-        load_kernels(problem)  # before the clock runs
+    for query in queries:
+        load_kernels(query.converted.problem, query.converted.referee)  # before the clock runs
     end, share = time.perf_counter() + fields["seconds"], fields["seconds"] / len(queries)
     answers: dict[int, dict[str, Any]] = {}
     for rows in _parts(queries, 1 if share >= ALONE else max(1, int(MANY_SECONDS / share))):

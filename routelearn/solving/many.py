@@ -17,7 +17,7 @@ from routelearn.data.stops import Stops
 from routelearn.decoding.decode import decode
 from routelearn.errors import Infeasible, InputError
 from routelearn.models.model_file import Model
-from routelearn.problems.base import Problem, concat, to_device
+from routelearn.problems.base import Problem, concat, is_large, to_device
 from routelearn.runtime.compiling import best_device
 from routelearn.runtime.processors import usable_processors
 from routelearn.solving.anytime import one_torch_thread
@@ -124,8 +124,8 @@ def solve_many_stops(
         )  # far more loads than stops
         groups.setdefault(kind, []).append(row)
     loading = time.perf_counter()
-    if seconds != 0:
-        load_search({one.problem.name: one.problem for one in converted}.values())
+    if seconds != 0 or any(is_large(one.problem, one.referee) for one in converted):
+        load_search(converted)
     tail = TAIL * (loading - began)
     began += time.perf_counter() - loading
     solved: dict[int, Solution] = {}

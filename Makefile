@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 EXTRAS := solvers,exact,lkh,tensorboard,excel,cluster,serve,service-tests
 
-.PHONY: demo test test-all lint attack clean
+.PHONY: demo test test-all lint attack pins clean
 
 # The package and what it needs, at the pinned versions. torch comes first, on its own, so that the pin decides.
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -45,6 +45,10 @@ MINUTES ?= 30
 attack: $(VENV)/.extras
 	$(BIN)/python -m pytest tests/serve/test_serve_attack.py
 	$(BIN)/python benchmarks/attack.py --minutes $(MINUTES)
+
+# What a service image installs, by hash; renew it after a change of constraints.txt.
+pins: $(VENV)/.installed
+	$(BIN)/python requirements/renew.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache demo.png

@@ -54,6 +54,7 @@ class Process:
                 message = self.pipe.recv()
             except (EOFError, OSError):
                 message = ("died",)
+                self.process.join(1.0)  # here, where nobody waits: then its exit status is known
             with contextlib.suppress(RuntimeError):  # the loop is closed: the server ends
                 loop.call_soon_threadsafe(hear, self, message)
             if message[0] == "died":

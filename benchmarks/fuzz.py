@@ -12,12 +12,14 @@ are refused): the tests read all of it.
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import random
 import sys
 import tempfile
 import time
 import traceback
+import zipfile
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -110,6 +112,17 @@ def damage(data: bytes, others: list[bytes], rng: random.Random) -> bytes:
     return data
 
 
+def damage_member(data: bytes, rng: random.Random) -> bytes:
+    """One file of an archive damaged and all packed again, so that the checksums hold."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as new:
+        contents = {name: old.read(name) for name in old.namelist()}
+        chosen = rng.choice([*contents])
+        for name, content in contents.items():
+            new.writestr(name, damage(content, [*contents.values()], rng) if name == chosen else content)
+    return packed.getvalue()
+
+
 def _stops(path: Path) -> None:
     for stops in read_stops(path)[:2]:
         lacking = {name: value for name, value in LIMITS.items() if name not in stops.limits}
@@ -174,7 +187,8 @@ def run(reader: str, inputs: int, seed: int, folder: Path) -> tuple[Counter[str]
     faults: dict[str, bytes] = {}
     for _ in range(inputs):
         k = rng.randrange(len(files))
-        data = damage(contents[k], contents, rng)
+        inside = contents[k].startswith(b"PK") and rng.random() < 0.8
+        data = damage_member(contents[k], rng) if inside else damage(contents[k], contents, rng)
         path = folder / f"input{files[k].suffix}"
         path.write_bytes(data)
         ended = outcome(READERS[reader], path)

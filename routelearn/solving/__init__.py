@@ -100,19 +100,21 @@ def solve_stops(
     seconds, seed, threads = effort(seconds, seed, threads)
     converted = to_instance(stops, problem, **limits)
     nodes = len(converted.scale.ids)
-    most = MOST_NODES if is_large(converted.problem, converted.referee) else MATRIX_STOPS
+    large = is_large(converted.problem, converted.referee)
+    most = MOST_NODES if large else MATRIX_STOPS
     if nodes > most:
         raise InputError(f"{stops.source}: {nodes} stops; at most {most} are allowed")
     loading = time.perf_counter()
     found, notes = find_model(converted.problem, converted.size, policy, model)
-    if seconds > 0 or is_large(converted.problem, converted.referee):
+    if seconds > 0 or large:
         load_search([converted], tell)
     loaded = time.perf_counter() - loading
     began += loaded  # start-up is not part of the search's time
     if loaded > LONG_LOADING:
         notes = (
             *notes,
-            f"compiling the search took {loaded:.0f} s, once; python -m routelearn.commands.warm_up does it ahead",
+            f"compiling the search took {loaded:.0f} s, once; "
+            f"python -m routelearn.commands.warm_up{' --large' if large else ''} does it ahead",
         )
     board = Board(watch)
     board.began = began

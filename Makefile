@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 EXTRAS := solvers,exact,lkh,tensorboard,excel,cluster,serve,service-tests,docs
 
-.PHONY: demo test test-all lint docs wheel attack clean
+.PHONY: demo test test-all lint docs wheel attack fuzz answers pins clean
 
 # The package and what it needs, at the pinned versions. torch comes first, on its own, so that the pin decides.
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -62,6 +62,18 @@ MINUTES ?= 30
 attack: $(VENV)/.extras
 	$(BIN)/python -m pytest tests/serve/test_serve_attack.py
 	$(BIN)/python benchmarks/attack.py --minutes $(MINUTES)
+
+# Damaged files for every reader and damaged requests for every route.
+fuzz: $(VENV)/.extras
+	$(BIN)/python benchmarks/fuzz.py --inputs 100000 --requests 20000
+
+# Answers over all problems, by Python, file and HTTP, each judged by a second referee.
+answers: $(VENV)/.extras
+	$(BIN)/python benchmarks/answers.py --minutes $(MINUTES)
+
+# What a service image installs, by hash; renew it after a change of constraints.txt.
+pins: $(VENV)/.installed
+	$(BIN)/python requirements/renew.py
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .mypy_cache demo.png

@@ -1,6 +1,6 @@
 """Attacks on the service, beside clients that mean well: who is answered, who waits, and what memory it takes.
 
-    python benchmarks/attack.py [--minutes 30] [--kill 20] [--livez 0.1] [--growth 0.05]
+    python benchmarks/attack.py [--minutes 30] [--warm 20] [--kill 20] [--livez 0.1] [--growth 0.05]
 
 It starts a server on a free port. Honest clients construct, search, stream, and send large batches. Others leave early,
 send endless or half a head, no HTTP at all, tables of 20,000 columns or batches that would fill the memory, or read
@@ -156,7 +156,7 @@ ATTACKERS |= {"unread": 4}
 
 
 async def soak(attack: Attack, pid: int, minutes: float, kill: float) -> list[float]:
-    """Run all clients; memory in MB at the begin, in the middle and at the end."""
+    """Run all clients; memory in MB at the begin, after a third of the time and at the end."""
 
     async def again(name: str, work: Callable[[Row], Awaitable[None]]) -> None:
         row = attack.rows.setdefault(name, Row())
@@ -165,8 +165,8 @@ async def soak(attack: Attack, pid: int, minutes: float, kill: float) -> list[fl
 
     async def watch() -> list[float]:
         sizes = [memory(pid)]
-        for _ in range(2):
-            await asyncio.sleep(30 * minutes)
+        for share in (1 / 3, 2 / 3):
+            await asyncio.sleep(60 * minutes * share)
             sizes.append(await asyncio.to_thread(memory, pid))
         return sizes
 
@@ -192,6 +192,7 @@ def service_workers(pid: int) -> list[int]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=30)
+    parser.add_argument("--warm", type=float, default=20, help="seconds before that which are not counted")
     parser.add_argument("--kill", type=float, default=20, help="seconds between two kills of a worker; 0: none")
     parser.add_argument("--livez", type=float, default=0.1, help="most seconds of /livez, 99th percentile")
     parser.add_argument("--growth", type=float, default=0.05, help="most growth of memory, as a share")
@@ -199,8 +200,8 @@ def main() -> None:
     process, url = start()
     where = (urlsplit(url).hostname or "127.0.0.1", urlsplit(url).port or 80)
     try:
-        warm = Attack(where, time.perf_counter() + 20)
-        asyncio.run(soak(warm, process.pid, 20 / 60, 0))  # not counted: every worker has met its work once
+        warm = Attack(where, time.perf_counter() + options.warm)
+        asyncio.run(soak(warm, process.pid, options.warm / 60, 0))  # every worker has met its work once
         attack = Attack(where, time.perf_counter() + 60 * options.minutes)
         sizes = asyncio.run(soak(attack, process.pid, options.minutes, options.kill))
     finally:

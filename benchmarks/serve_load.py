@@ -117,7 +117,11 @@ def start() -> tuple[subprocess.Popen[bytes], str]:
                     return process, url
         except OSError:
             pass
-        time.sleep(0.2)
+        try:
+            time.sleep(0.2)
+        except BaseException:  # an interrupt must not leave it behind
+            process.kill()
+            raise
     process.kill()
     raise SystemExit("the server was not ready within 2 minutes")
 

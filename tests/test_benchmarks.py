@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import random
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -51,3 +52,41 @@ def test_ahead_means_by_half_a_hundredth_and_of_prizes_more(quality):
     assert [cell[3] for cell in quality.verdicts("op-dist", 20, {"greedy": -5.20, "best": -5.29})] == [True, False]
     assert [cell[3] for cell in quality.verdicts("tsp", 20, {"greedy": 3.8486, "best": 3.8389})] == [True, False]
     assert len(quality.verdicts("spctsp", 20, {"greedy": 3.2})) == 1
+
+
+@pytest.fixture
+def answers():
+    spec = importlib.util.spec_from_file_location("answers", SCRIPT.with_name("answers.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_second_referee_agrees_with_honest_answers(answers, tmp_path):
+    rng = random.Random(0)
+    for problem in answers.PROBLEMS:
+        for stops in (1, 7):
+            batch = [answers.instance(problem, stops, rng) for _ in range(3)]
+            for found in (answers.by_python(problem, batch, 0.0, None), answers.by_file(problem, batch, 0.0, tmp_path)):
+                assert [answers.wrong(problem, *pair) for pair in zip(batch, found, strict=True)] == [None] * 3
+
+
+SQUARE = {"coords": [(0, 0), (0, 1), (1, 1), (1, 0)]}
+TAMPERED = {
+    "a stop left out": ("tsp", {}, [[0, 1, 2]], 3.0),
+    "a stop twice": ("tsp", {}, [[0, 1, 1, 2, 3]], 4.0),
+    "a stop that is none": ("cvrp", {"demand": [0, 1, 1, 1], "capacity": 3}, [[0, 1, 2, 3]], 4.0),
+    "too much in a vehicle": ("cvrp", {"demand": [0, 1, 1, 1], "capacity": 2}, [[1, 2, 3]], 4.0),
+    "not what was demanded": ("sdvrp", {"demand": [0, 1, 1, 2], "capacity": 4}, [[1, 2, 3]], 4.0),
+    "too long": ("op-unif", {"prize": [0, 1, 1, 1], "max_length": 3}, [[1, 2, 3]], -3.0),
+    "several routes": ("op-unif", {"prize": [0, 1, 1, 1], "max_length": 9}, [[1], [3]], -2.0),
+    "too little prize": ("pctsp", {"prize": [0, 1, 1, 1], "penalty": [0, 0, 0, 0], "min_prize": 2}, [[1]], 2.0),
+    "the cost is 4.0, not 3.0": ("tsp", {}, [[0, 1, 2, 3]], 3.0),
+}
+
+
+@pytest.mark.parametrize("words", TAMPERED)
+def test_the_second_referee_sees_every_rule(answers, words):
+    problem, more, routes, cost = TAMPERED[words]
+    told = {"cost": cost, "routes": [{"stops": route, "amounts": [1] * len(route)} for route in routes]}
+    assert answers.wrong(problem, SQUARE | more, told) == words

@@ -134,10 +134,19 @@ def serve(
             app, log_level="warning", timeout_graceful_shutdown=grace, backlog=BACKLOG, ws="none", http=http
         )
         server = uvicorn.Server(config)
+        reasons: list[str] = []
+
+        def give_up(reason: str) -> None:
+            reasons.append(reason)
+            server.should_exit = True
+
+        app.state.service.pool.give_up = give_up
         where = address(*listening.getsockname()[:2])
         typer.echo(f"routelearn on {where} (the page), {where}docs (the interface); press Ctrl-C to stop", err=True)
         with contextlib.suppress(KeyboardInterrupt):
             server.run(sockets=[listening])
+    if reasons:
+        raise InputError(reasons[0])
     if not server.started:
         raise typer.Exit(1)
 

@@ -1,11 +1,12 @@
-"""Compile what numba compiles, once after installation: `python -m routelearn.commands.warm_up`."""
+"""Compile what numba compiles, once after installation: `python -m routelearn.commands.warm_up [--large]`."""
 
 from __future__ import annotations
 
+import argparse
 import time
 
 
-def warm_up() -> None:
+def warm_up(large: bool = False) -> None:
     """The policy's encoder and step and the local search; cached on disk, so later calls are quick."""
     from routelearn import search as improve
     from routelearn.policies.kernels.cpu import decoder as cpu_kernels
@@ -14,11 +15,13 @@ def warm_up() -> None:
 
     cpu_inference.warm_up()
     cpu_kernels.warm_up()
-    improve.warm_up()
+    improve.warm_up(large)
     load_kernels()
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--large", action="store_true", help="what more than 2,000 stops need, too")
     started = time.perf_counter()
-    warm_up()
+    warm_up(**vars(parser.parse_args()))
     print(f"compiled search ready after {time.perf_counter() - started:.0f} s")

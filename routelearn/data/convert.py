@@ -22,7 +22,7 @@ from routelearn.data.stops import MATRIX_STOPS, Stops
 from routelearn.errors import InputError
 from routelearn.problems import Problem, get
 from routelearn.problems.attributes import Attribute, found, of_unit
-from routelearn.problems.base import ChecksStops, MeasuresPrizes
+from routelearn.problems.base import ROUNDINGS, ChecksStops, MeasuresPrizes, Rounded
 
 NARROW = 0.1  # of the unit square: places that lie closer together are scaled to fill it
 DECIMALS = 10**6  # demands are told apart to this fraction
@@ -47,6 +47,11 @@ class Converted(NamedTuple):
     scale: Scale
     notes: tuple[str, ...] = ()  # what the user should know of the stops, one line each
 
+    @property
+    def size(self) -> int:
+        """The stops, or more where demands of many vehicle loads need more visits: what a policy must reach."""
+        return max(len(self.scale.ids), self.problem.max_steps(self.referee) // 2)
+
 
 def to_instance(stops: Stops, problem: str | None = None, **given: Any) -> Converted:
     """The stops as instances of `problem`, or of the problem their fields imply (docs/reference/formats.md).
@@ -69,6 +74,8 @@ def to_instance(stops: Stops, problem: str | None = None, **given: Any) -> Conve
     xy, matrix = _geometry(stops, order)
     places: dict[str, Any] = {"xy": xy} if matrix is None else {"xy": xy, "distances": matrix}
     referee = _instance(chosen, places | values, torch.float64, stops)
+    if matrix is None and stops.metric in ROUNDINGS:  # the policy, who is not asked for so many, sees straight lines
+        referee = referee._replace(distances=Rounded(torch.tensor([ROUNDINGS.index(stops.metric)])))
     unit_xy, length_unit = _normalised(xy, matrix)
     prize_unit = float(_prize_unit(chosen, referee)[0]) or 1.0
     policy = places | values | {"xy": unit_xy}

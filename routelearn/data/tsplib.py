@@ -17,6 +17,7 @@ from routelearn.data.names import Table, table
 from routelearn.data.numbers import column_of, filled, real, shown, value_of
 from routelearn.data.stops import MATRIX_STOPS, Stops, checked_matrix
 from routelearn.errors import InputError
+from routelearn.problems.base import ROUNDINGS
 
 TYPES = ("TSP", "ATSP", "CVRP", "OP")
 SECTIONS = ("NODE_COORD", "DISPLAY_DATA", "EDGE_WEIGHT", "DEPOT")  # before _SECTION, beside those of attributes
@@ -130,9 +131,11 @@ def places(parts: Document, rounded: bool = True, problem: str | None = None) ->
     elif metric == "EUC_2D" and not rounded:
         matrix, metric = None, "euclidean"
     elif len(numbers) > MATRIX_STOPS:
-        raise InputError(
-            f"{source}: {len(numbers)} nodes; rounded lengths need a matrix, at most {MATRIX_STOPS} are allowed"
-        )
+        if metric not in ROUNDINGS:
+            raise InputError(
+                f"{source}: {len(numbers)} nodes; {metric} needs a matrix, at most {MATRIX_STOPS} are allowed"
+            )
+        matrix = None
     else:
         matrix = FROM_COORDINATES[metric](coordinates)
         np.fill_diagonal(matrix, 0.0)

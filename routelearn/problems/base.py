@@ -292,6 +292,15 @@ def leg_of(problem: Any, x: Any, origin: Tensor, target: Tensor) -> Tensor:
     return leg(x._replace(distances=problem.legs(x)) if isinstance(problem, MeasuresLegs) else x, origin, target)
 
 
+LARGE = 2_000  # nodes beyond which a search measures legs as it goes: a matrix takes longer to fill, and to read
+
+
+def is_large(problem: Problem, x: Any) -> bool:
+    """Whether a search of the instance works without a matrix of its legs."""
+    known = declared_search(problem) is not None and not problem.reveals_on_visit
+    return known and not isinstance(problem, MeasuresLegs) and not has_matrix(x) and x.xy.shape[1] > LARGE
+
+
 def routes_of(tour: Sequence[int]) -> list[list[int]]:
     """The customers between visits to the depot, node 0; no empty routes."""
     routes: list[list[int]] = [[]]
@@ -313,7 +322,12 @@ def masked_nodes(feasible: Tensor) -> list[int]:
 
 def map_instance(fn: Any, x: Any) -> Any:
     """Apply `fn` to every tensor field of an instance or a state; None stays None."""
-    return type(x)(*(None if field is None else fn(field) for field in x))
+    return type(x)(
+        *(
+            None if field is None else map_instance(fn, field) if isinstance(field, Rounded) else fn(field)
+            for field in x
+        )
+    )
 
 
 def take(x: Any, rows: Any) -> Any:
@@ -383,39 +397,61 @@ def is_node(nodes: Tensor, count: int) -> Tensor:
     return nodes[..., None] == torch.arange(count, device=nodes.device)
 
 
+ROUNDINGS = ("", "EUC_2D", "CEIL_2D")  # TSPLIB's rules by their number: to the nearest whole, or up
+
+
+class Rounded(NamedTuple):
+    """An instance's `distances` where a matrix would be too large: straight lines, rounded when they are asked for."""
+
+    rule: Tensor  # [B]: an index of ROUNDINGS
+
+    def round(self, straight: Tensor) -> Tensor:
+        """Straight lengths [B, ...] by the rules."""
+        rule = self.rule.view(-1, *(1 for _ in straight.shape[1:]))
+        return torch.where(rule == 1, (straight + 0.5).floor(), straight.ceil())
+
+
+def straight(x: Any, offsets: Tensor) -> Tensor:
+    """Lengths of offsets [..., 2] between places, as an instance without a matrix measures them."""
+    lengths = offsets.norm(dim=-1)
+    return lengths if x.distances is None else x.distances.round(lengths)
+
+
+def has_matrix(x: Any) -> bool:
+    return isinstance(x.distances, Tensor)
+
+
 def leg(x: Any, origin: Tensor, target: Tensor) -> Tensor:
     """Length of origin -> target, [B, S] each: from the matrix where the instance has one."""
-    if x.distances is None:
-        return (pick(x.xy, target) - pick(x.xy, origin)).norm(dim=-1)
+    if not has_matrix(x):
+        return straight(x, pick(x.xy, target) - pick(x.xy, origin))
     count = x.distances.shape[-1]
     return x.distances.flatten(1).gather(1, origin * count + target)
 
 
 def legs_from(x: Any, origin: Tensor) -> Tensor:
     """Lengths from origin [B, S] to every node, [B, S, N]."""
-    if x.distances is None:
-        return (x.xy[:, None] - pick(x.xy, origin)[:, :, None]).norm(dim=-1)
+    if not has_matrix(x):
+        return straight(x, x.xy[:, None] - pick(x.xy, origin)[:, :, None])
     count = x.distances.shape[-1]
     return x.distances.gather(1, origin[..., None].expand(*origin.shape, count))
 
 
 def legs_to_depot(x: Any) -> Tensor:
     """Lengths from every node back to node 0, [B, N]."""
-    if x.distances is None:
-        return (x.xy - x.xy[:, :1]).norm(dim=-1)
+    if not has_matrix(x):
+        return straight(x, x.xy - x.xy[:, :1])
     return x.distances[:, :, 0]
 
 
 def legs_to(x: Any, target: Tensor) -> Tensor:
     """Lengths from every node to target [B, S], [B, S, N]."""
-    return legs_from(x if x.distances is None else x._replace(distances=x.distances.transpose(1, 2)), target)
+    return legs_from(x if not has_matrix(x) else x._replace(distances=x.distances.transpose(1, 2)), target)
 
 
 def distance_matrix(x: Any) -> Tensor:
     """[B, N, N]: the instance's own matrix, or the Euclidean one."""
-    if x.distances is not None:
-        return x.distances
-    return (x.xy[:, :, None] - x.xy[:, None]).norm(dim=-1)
+    return x.distances if has_matrix(x) else straight(x, x.xy[:, :, None] - x.xy[:, None])
 
 
 def closed_length(x: Any, tour: Tensor) -> Tensor:
@@ -500,7 +536,7 @@ def check_finite(x: Any, problem: str) -> None:
     if not x.xy.is_floating_point():
         raise InputError(f"{problem}: coordinates are {x.xy.dtype}; they must be floats")
     reject_rows(~x.xy.isfinite().flatten(1).all(1), f"{problem}: a coordinate is not a finite number")
-    if x.distances is not None:
+    if has_matrix(x):
         batch, nodes = x.xy.shape[:2]
         if tuple(x.distances.shape) != (batch, nodes, nodes):
             raise InputError(

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from routelearn.problems import PROBLEMS
-from routelearn.problems.base import Problem, declared_search, take, to_device
+from routelearn.problems.base import LARGE, NumpyRng, Problem, declared_search, take, to_device
 from routelearn.runtime.processors import usable_processors
 from routelearn.search.engines import Engine, Tour
 from routelearn.search.plan import plan
@@ -97,7 +97,12 @@ def _stay(problem: Problem, x: Any, row: int, tour: Tour, steps: int) -> int:
     return int(problem.feasible(one, state)[0, 0].long().argmax())
 
 
-def warm_up() -> None:
-    """Compile every kernel once (a minute or so); later processes load them from the cache on disk."""
+def warm_up(large: bool = False) -> None:
+    """Compile every kernel once (a minute or so); later processes load them from the cache on disk.
+
+    `large`: those for more than 2,000 stops, too.
+    """
     for problem in PROBLEMS.values():
         load_kernels(problem)
+        if large:
+            load_kernels(problem, problem.sample(NumpyRng(0), 1, LARGE + 1))

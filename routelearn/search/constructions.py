@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from routelearn.search.compiling import kernel, maker
-from routelearn.search.graph import Graph, Ints
+from routelearn.search.graph import Graph, Ints, lengths
 from routelearn.search.routes import Routes, each_alone, turn_round
 from routelearn.search.rules import Held, fits_merged, refresh
 
@@ -102,6 +102,8 @@ def savings(graph: Graph, turning: bool, served: Ints, routes: Routes, rules: tu
     legs = graph.legs
     each_alone(routes, served)
     pairs = pairs_of_neighbours(graph.near, served, turning)
-    saved = legs[pairs[:, 0], 0] + legs[0, pairs[:, 1]] - legs[pairs[:, 0], pairs[:, 1]]
+    first, second = np.ascontiguousarray(pairs.T)
+    depot = np.zeros_like(first)
+    saved = lengths(legs, first, depot) + lengths(legs, depot, second) - lengths(legs, first, second)
     order = np.argsort(-saved, kind="stable")
     join_by_savings(pairs, order[saved[order] > 0], turning, routes, rules, legs)

@@ -19,11 +19,11 @@ from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
 from routelearn.errors import InputError
-from routelearn.problems.base import Problem
+from routelearn.problems.base import Problem, has_matrix
 from routelearn.problems.resources import Length, Load, Penalty, Prize, order_free
 from routelearn.search import constructions, routes_local, selective_kernel, sisr_kernel, tsp_kernel
 from routelearn.search.compiling import compiling
-from routelearn.search.graph import Graph, floats, graph_of, random_state
+from routelearn.search.graph import Graph, floats, graph_of, lengths, random_state
 from routelearn.search.routes import (
     clear,
     copy_all,
@@ -92,7 +92,7 @@ class TourEngine:
 
     def __init__(self, problem: Problem, x: Any, seed: int, graph: Graph | None = None):
         self.graph = graph_of(problem, x, NEIGHBOURS_TOUR) if graph is None else graph
-        self.nodes = nodes = len(self.graph.legs)
+        self.nodes = nodes = self.graph.legs.shape[0]
         self.exhausted = nodes < tsp_kernel.FEWEST
         self.breadth = min(BREADTH, nodes - 1)
         # A kick over more than a third of a tour is no local change, unless the tour is small.
@@ -110,7 +110,7 @@ class TourEngine:
         self.tour[:] = tour[: self.nodes]  # what follows repeats the last node
         self.pos[self.tour] = np.arange(self.nodes)
         self.queue[:], self.queued[:] = self.tour, True
-        length = self.graph.legs[self.tour, np.roll(self.tour, -1)].sum()
+        length = lengths(self.graph.legs, self.tour, np.roll(self.tour, -1)).sum()
         self.whole[:] = 0, self.nodes, 0, 0
         self.real[:] = length
         self.shortest[:] = self.tour
@@ -153,12 +153,12 @@ class RoutesEngine:
     WIDE = 20  # neighbours beside which a customer may be inserted
     DESCENT = 10  # split deliveries: ruin-and-recreate steps per customer that stand for a local search
     POLISH = 3  # such steps per customer from one local search to the next
-    compiled: ClassVar[set[tuple[type, ...]]] = set()  # kinds of resources for which this process has the kernels
+    compiled: ClassVar[set[tuple[type, ...]]] = set()  # kinds of resources and legs that this process has kernels for
 
     def __init__(self, problem: Problem, x: Any, seed: int, graph: Graph | None = None, *, split: bool = False):
         self.graph = graph_of(problem, x, NEIGHBOURS_ROUTES) if graph is None else graph
         self.split = split
-        nodes = len(self.graph.legs)
+        nodes = self.graph.legs.shape[0]
         resources = declared_resources(problem, x) or (Load(np.zeros(nodes), np.inf),)
         loads = [one for one in resources if isinstance(one, Load)]
         if split and (len(resources) > 1 or not loads):
@@ -179,13 +179,13 @@ class RoutesEngine:
         self.scratch = (np.zeros(64, np.int32), np.zeros(64, np.int32), np.zeros(64))
         self.dirty, self.is_dirty = np.zeros(nodes, np.int32), np.zeros(nodes, np.bool_)
         self.wide = min(self.WIDE, nodes - 1)
-        self.polar = x.distances is None
+        self.polar = not has_matrix(x)
         self.extents = angles(floats(x.xy[0])) if self.polar else floats(x.xy[0])
         self.marks, self.desk = routes_local.fresh_marks(nodes), routes_local.new_desk(nodes)
         self.real = np.zeros(2)
         self.descent_left, self.unpolished = 0, 0
         self.random = random_state(seed)
-        kinds = tuple(map(type, resources))
+        kinds = (*map(type, resources), type(self.graph.legs))
         if kinds not in self.compiled and not self.exhausted:
             try:
                 with compiling(resources):
@@ -194,7 +194,7 @@ class RoutesEngine:
                     self._anneal(0.0, 1)
             except NumbaError as error:
                 told = re.findall(r"Error: (.+)", str(error)) or str(error).splitlines()
-                names = ", ".join(kind.__name__ for kind in kinds)
+                names = ", ".join(kind.__name__ for kind in kinds[:-1])
                 raise InputError(f"{problem.name}: numba cannot compile the resources {names}: {told[-1]}") from error
             self.compiled.add(kinds)
             self.random = random_state(seed)
@@ -313,7 +313,7 @@ class SelectiveEngine:
 
     def __init__(self, resources: tuple[Any, ...], by_prize: bool, seed: int, graph: Graph):
         self.graph = graph
-        nodes = len(graph.legs)
+        nodes = graph.legs.shape[0]
         self.exhausted = nodes < 3
         given = {type(one): one for one in resources}
         for kind in given.keys() - {Length, Prize, Penalty}:
@@ -353,7 +353,7 @@ class SelectiveEngine:
         graph = self.graph
         done = selective_kernel.settle(
             self.route, self.rules, graph.legs, graph.back, graph.near, graph.after, self.wide, self.breadth,
-            graph.symmetric, graph.epsilon, False, self.random, -(-ROUND * work // len(graph.legs)),
+            graph.symmetric, graph.epsilon, False, self.random, -(-ROUND * work // graph.legs.shape[0]),
         )  # fmt: skip
         if selective_kernel.pays(self.route, self.rules):
             selective_kernel.keep(self.route, self.rules, graph.epsilon)

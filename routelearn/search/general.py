@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from routelearn.decoding.replay import replay
 from routelearn.problems.base import Problem, distance_matrix
-from routelearn.search.graph import Graph, draw, euclidean, graph_from, graph_of, random_state
+from routelearn.search.graph import Graph, Places, draw, euclidean, graph_from, graph_of, random_state
 from routelearn.search.sequence_moves import FEATURES, measure, propose
 
 Tour = NDArray[np.int64]
@@ -43,7 +43,9 @@ class GeneralEngine:
         self.legs = distance_matrix(x)[0]
         self.problem, self.x = problem, x._replace(distances=self.legs[None])  # measured once, not at every step
         self.graph = graph_of(problem, x, NEIGHBOURS) if graph is None else graph
-        nodes = len(self.graph.legs)
+        assert not isinstance(self.graph.legs, Places)  # it knows too little of the problem to do without a matrix
+        self.lengths = self.graph.legs
+        nodes = len(self.lengths)
         self.first = int(problem.has_depot)
         self.exhausted = nodes - self.first < 2
         self.candidates = max(FEWEST, min(CANDIDATES, CELLS // nodes))
@@ -177,8 +179,8 @@ class GeneralEngine:
     def _guide(self) -> NDArray[np.float64]:
         """The legs, with those from and to the depot in the measure in which they seem to cost."""
         if self.weights is None or not self.first or self.weights[1] <= 0:
-            return self.graph.legs
-        guide = self.graph.legs.copy()
+            return self.lengths
+        guide = self.lengths.copy()
         out, back = np.clip(self.weights[2:4] / self.weights[1], 0.0, 1.0)
         guide[0] *= out
         guide[:, 0] *= back

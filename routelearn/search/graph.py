@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+from numba import njit, types
+from numba.extending import overload
 from numpy.typing import NDArray
 from torch import Tensor
 
-from routelearn.problems.base import MeasuresLegs
-from routelearn.search.compiling import maker
+from routelearn.problems.base import MeasuresLegs, is_large
+from routelearn.search.compiling import maker, merged
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -18,11 +20,57 @@ Ints = NDArray[np.int32]
 EPSILON = 1e-9  # relative to the mean leg: gains below it are rounding
 
 
+class Row(NamedTuple):
+    """The legs of one node."""
+
+    xy: Floats  # [N, 2]
+    rule: int
+    node: int
+
+
+class Places(NamedTuple):
+    """Legs of many nodes, measured when they are read; kernels index it as they index a matrix."""
+
+    xy: Floats  # [N, 2]
+    rule: int  # an index of ROUNDINGS
+    shape: tuple[int, int]  # of the matrix that it stands for
+
+
+@merged
+def measured(xy, rule, i, j):
+    across, up = xy[i, 0] - xy[j, 0], xy[i, 1] - xy[j, 1]
+    length = np.sqrt(across * across + up * up)
+    if rule == 0:
+        return length
+    return np.floor(length + 0.5) if rule == 1 else np.ceil(length)
+
+
+@overload(operator.getitem, jit_options={"forceinline": True})
+def _read(legs, at):
+    kind = getattr(legs, "instance_class", None)  # of a NamedTuple
+    if kind is Places and isinstance(at, types.BaseTuple):
+        return lambda legs, at: measured(legs.xy, legs.rule, at[0], at[1])
+    if kind is Places and isinstance(at, types.Integer):
+        return lambda legs, at: Row(legs.xy, legs.rule, at)
+    if kind is Row and isinstance(at, types.Integer):
+        return lambda legs, at: measured(legs.xy, legs.rule, legs.node, at)
+    return None
+
+
+@maker
+def lengths(legs, origin, target):
+    """[K]: the legs between pairs of nodes."""
+    found = np.empty(origin.shape[0])
+    for k in range(origin.shape[0]):
+        found[k] = legs[origin[k], target[k]]
+    return found
+
+
 class Graph(NamedTuple):
     """What the searches know of one instance's legs."""
 
-    legs: Floats  # [N, N]: legs[i, j] from i to j
-    back: Floats  # [N, N]: back[i, j] from j to i, so that both ways of a node lie in one row
+    legs: Floats | Places  # [N, N]: legs[i, j] from i to j
+    back: Floats | Places  # [N, N]: back[i, j] from j to i, so that both ways of a node lie in one row
     near: Ints  # [N, K]: the K nearest other nodes, nearest first, by the sum of both directions
     after: Ints  # [N, K]: the K nearest to go to (the same as `near` where legs are symmetric)
     symmetric: bool
@@ -54,6 +102,51 @@ def nearest(lengths, count):
 
 
 @maker
+def nearest_places(xy, count):
+    """[N, count]: the nearest other places of each, nearest first, without looking at all pairs.
+
+    Places lie in strips by x, and in each strip by y.
+    """
+    nodes = xy.shape[0]
+    wide = int(np.ceil(np.sqrt(2.0 * nodes)))
+    strips = (nodes + wide - 1) // wide
+    order = np.argsort(xy[:, 0], kind="mergesort")
+    left, right = np.empty(strips), np.empty(strips)
+    strip = np.empty(nodes, np.int64)
+    for s in range(strips):
+        members = order[s * wide : (s + 1) * wide]
+        left[s], right[s] = xy[members[0], 0], xy[members[-1], 0]
+        strip[members] = s
+        order[s * wide : (s + 1) * wide] = members[np.argsort(xy[members, 1], kind="mergesort")]
+    heights = xy[order, 1]
+    chosen, values = np.empty((nodes, count), np.int32), np.empty(count)
+    for i in range(nodes):
+        values[:] = np.inf
+        x, y = xy[i, 0], xy[i, 1]
+        for turn in range(2 * strips):
+            s = strip[i] + (turn + 1) // 2 * (1 if turn % 2 else -1)
+            if s < 0 or s >= strips or max(left[s] - x, x - right[s], 0.0) ** 2 >= values[-1]:
+                continue
+            begin, end = s * wide, min(nodes, (s + 1) * wide)
+            middle = begin + np.searchsorted(heights[begin:end], y)
+            for upward in range(2):
+                at = middle if upward else middle - 1
+                while begin <= at < end and (heights[at] - y) ** 2 < values[-1]:
+                    j = order[at]
+                    apart = (xy[j, 0] - x) ** 2 + (heights[at] - y) ** 2
+                    if j != i and apart < values[-1]:
+                        k = count - 1
+                        while k > 0 and values[k - 1] > apart:
+                            values[k] = values[k - 1]
+                            chosen[i, k] = chosen[i, k - 1]
+                            k -= 1
+                        values[k] = apart
+                        chosen[i, k] = j
+                    at += 1 if upward else -1
+    return chosen
+
+
+@maker
 def euclidean(xy):
     """[N, N] from coordinates [N, 2]."""
     nodes = xy.shape[0]
@@ -74,8 +167,18 @@ def graph_of(problem: Any, x: Any, neighbours: int) -> Graph:
     """The graph of an instance with batch axis 1, over the lengths that the problem's cost adds up."""
     if isinstance(problem, MeasuresLegs):
         return graph_from(floats(problem.legs(x)[0]), neighbours)
-    legs = euclidean(floats(x.xy[0])) if x.distances is None else floats(x.distances[0])
-    return graph_from(legs, neighbours)
+    if is_large(problem, x):
+        rule = 0 if x.distances is None else int(x.distances.rule[0])
+        return graph_of_places(floats(x.xy[0]), rule, neighbours)
+    return graph_from(euclidean(floats(x.xy[0])) if x.distances is None else floats(x.distances[0]), neighbours)
+
+
+def graph_of_places(xy: Floats, rule: int, neighbours: int) -> Graph:
+    legs = Places(xy, rule, (len(xy), len(xy)))
+    near = nearest_places(xy, min(neighbours, len(xy) - 1))
+    nodes = np.arange(len(xy))
+    mean = float(lengths(legs, nodes, np.roll(nodes, len(xy) // 2)).mean())
+    return Graph(legs, legs, near, near, True, True, EPSILON * max(mean, 1e-30))
 
 
 def graph_from(legs: Floats, neighbours: int) -> Graph:

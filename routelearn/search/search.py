@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from routelearn.errors import InputError
-from routelearn.problems.base import NumpyRng, Problem, declared_search, routes_of
+from routelearn.problems.base import NumpyRng, Problem, declared_search, is_large, routes_of
 from routelearn.search.engines import ENGINES, Engine, RoutesEngine
 from routelearn.search.general import GeneralEngine, load_general_kernels, trimmed
-from routelearn.search.graph import Graph
+from routelearn.search.graph import Graph, floats, graph_of_places, lengths
 
 SLICE = 0.004  # seconds between two looks at the clock
 SLICES = 64  # slices of a run limited by iterations, and the fewest of one limited by time
@@ -48,7 +48,7 @@ class Search:
     def __init__(
         self, problem: Problem, x: Any, seed: int = 0, *, horizon: float | None = None, graph: Graph | None = None
     ):
-        load_kernels(problem)
+        load_kernels(problem, x)
         self.problem, self.x, self.horizon = problem, x, horizon
         self.engine = engine_for(problem, x, seed, graph)
         self.graph = self.engine.graph
@@ -158,7 +158,7 @@ class Search:
         routes = routes_of(tour)
         customers = sum(map(len, routes))
         seed = routes[int(self.random.integers(len(routes)))][0]
-        away = [float(self.graph.legs[seed, route].min()) for route in routes]
+        away = [float(lengths(self.graph.legs, np.full(len(route), seed), np.array(route)).min()) for route in routes]
         gone: set[int] = set()
         lost = 0
         for r in np.argsort(away, kind="stable"):
@@ -175,7 +175,7 @@ class Search:
 
 
 @cache
-def _load_kernels(name: str) -> None:
+def _load_kernels(name: str, large: bool) -> None:
     from routelearn.problems import get
     from routelearn.search.plan import plan
 
@@ -184,7 +184,7 @@ def _load_kernels(name: str) -> None:
     if problem.reveals_on_visit:
         plan(problem, x, 0, torch.zeros(9, dtype=torch.bool), 1.0, seconds=0.001)
         return
-    engine = engine_for(problem, x, 0)
+    engine = engine_for(problem, x, 0, graph_of_places(floats(x.xy[0]), 0, 8) if large else None)
     engine.construct()
     while not engine.descend(DESCENT_WORK):
         pass
@@ -193,9 +193,12 @@ def _load_kernels(name: str) -> None:
     engine.load(engine.best())
 
 
-def load_kernels(problem: Problem) -> None:
-    """Compile the problem's kernels, or load them from the cache on disk, before timing starts."""
+def load_kernels(problem: Problem, x: Any = None) -> None:
+    """Compile the problem's kernels, or load them from the cache on disk, before timing starts.
+
+    A large instance x needs others than those for a matrix.
+    """
     if declared_search(problem) is None:
         load_general_kernels()
     else:
-        _load_kernels(problem.name)
+        _load_kernels(problem.name, x is not None and is_large(problem, x))

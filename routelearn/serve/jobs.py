@@ -88,6 +88,10 @@ class Query:
     def nodes(self) -> int:
         return len(self.converted.scale.ids)
 
+    @property
+    def size(self) -> int:
+        return self.converted.size
+
 
 def prepare(fields: dict[str, Any], limits: Limits) -> Query:
     """Read and convert a request. `source`, which clients cannot set, is what messages call the stops."""
@@ -206,10 +210,11 @@ def _construct_group(members: list[tuple[Any, Query, dict[str, Any]]], models: M
 
     key, first, fields = members[0]
     problem, boards = first.converted.problem, [Board() for _ in members]
+    size = max(query.size for _, query, _ in members)
     try:
-        model, notes = find_model(problem, first.nodes, fields["policy"], models.get(problem.name))
+        model, notes = find_model(problem, size, fields["policy"], models.get(problem.name))
         if model is None and fields["decode"] is not None:
-            raise no_policy(problem, first.nodes, models)
+            raise no_policy(problem, size, models)
         if model is not None:
             seen = concat([query.converted.policy for _, query, _ in members])
             x = concat([query.converted.referee for _, query, _ in members])
@@ -233,12 +238,13 @@ def _construct_group(members: list[tuple[Any, Query, dict[str, Any]]], models: M
     return results
 
 
-def no_policy(problem: Problem, nodes: int, models: Models) -> InputError:
-    """Why there is no policy that could decode so many nodes."""
+def no_policy(problem: Problem, size: int, models: Models) -> InputError:
+    """Why there is no policy that could decode so many stops or loads."""
     able = sorted({entry["problem"] for entry in shipped().values()} | set(models))
     if problem.name in able:
         return InputError(
-            f"{nodes} stops are far beyond what the model for {problem.name} was trained on, so no policy decodes them"
+            f"{size} stops or loads are far beyond what the model for {problem.name} was trained on, "
+            "so no policy decodes them"
         )
     return InputError(
         f"no trained model ships for {problem.name} yet, so there is no policy that decodes; "
@@ -291,8 +297,8 @@ def _search(query: Query, fields: dict[str, Any], board: Board, send: Send | Non
     from routelearn.search.search import load_kernels
 
     problem = query.converted.problem
-    model, notes = find_model(problem, query.nodes, fields["policy"], models.get(problem.name))
-    load_kernels(problem)  # before the clock runs
+    model, notes = find_model(problem, query.size, fields["policy"], models.get(problem.name))
+    load_kernels(problem, query.converted.referee)  # before the clock runs
     board.began = time.perf_counter()
     if send is not None:
         board.watch = lambda event: send(finished(query, board, notes))
@@ -378,8 +384,8 @@ def solve_batch(
         prepare({**one, "problem": fields["problem"], "source": source_of(row)}, limits)
         for row, one in enumerate(instances)
     ]
-    for problem in {query.converted.problem.name: query.converted.problem for query in queries}.values():
-        load_kernels(problem)  # before the clock runs
+    for query in queries:
+        load_kernels(query.converted.problem, query.converted.referee)  # before the clock runs
     end, share = time.perf_counter() + fields["seconds"], fields["seconds"] / len(queries)
     answers: dict[int, dict[str, Any]] = {}
     for rows in _parts(queries, 1 if share >= ALONE else max(1, int(MANY_SECONDS / share))):

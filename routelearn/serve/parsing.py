@@ -6,6 +6,8 @@ import asyncio
 import gc
 import json
 from collections.abc import Callable
+from functools import partial
+from json.decoder import WHITESPACE, JSONArray, JSONDecodeError, JSONObject  # type: ignore[attr-defined]
 from typing import Any
 
 from fastapi import Request
@@ -15,6 +17,8 @@ from pydantic import TypeAdapter, ValidationError, WrapValidator
 from starlette.exceptions import HTTPException
 
 SMALL = 32 * 1024  # bytes of a body that is read at once: a thread would take longer
+LEVELS = 4  # of nesting that are read in pieces: instances, their lists, and the entries of these
+PIECE = 32 * 1024  # characters of a list of numbers that are read at once
 
 
 AS_BYTES = WrapValidator(lambda body, _: body)  # of a body that FastAPI describes and does not check
@@ -57,7 +61,7 @@ class Parser:
 
 def _fields(kind: TypeAdapter[Any], body: bytes) -> dict[str, Any]:
     try:
-        given = json.loads(body)
+        given = loads(body)
     except json.JSONDecodeError as error:
         wrong = {"type": "json_invalid", "loc": ("body", error.pos), "input": {}, "ctx": {"error": error.msg}}
         raise RequestValidationError([wrong]) from None
@@ -70,3 +74,56 @@ def _fields(kind: TypeAdapter[Any], body: bytes) -> dict[str, Any]:
             [{**one, "loc": ("body", *one["loc"])} for one in error.errors(include_url=False)]
         ) from None
     return fields
+
+
+# ------------------------------------------------------------------------------------------ JSON in pieces
+
+
+def loads(body: bytes) -> Any:
+    """As json.loads, which would hold the interpreter's lock, and with it the event loop, for 0.1 s and more."""
+    if len(body) <= SMALL:
+        return json.loads(body)
+    text = body.decode(json.detect_encoding(body), "surrogatepass")
+    try:
+        value, end = _scan(text, WHITESPACE.match(text).end(), LEVELS)
+    except StopIteration as error:
+        raise JSONDecodeError("Expecting value", text, error.value) from None
+    end = WHITESPACE.match(text, end).end()
+    if end != len(text):
+        raise JSONDecodeError("Extra data", text, end)
+    return value
+
+
+_once = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
+
+
+def _scan(text: str, at: int, levels: int) -> Any:
+    """(the value that begins there, where it ends), containers of the first levels by Python's own code."""
+    opening = text[at : at + 1] if levels else ""
+    if opening == "{":
+        return JSONObject((text, at + 1), True, partial(_scan, levels=levels - 1), None, None, {})
+    if opening == "[":
+        end = text.find("]", at)
+        inside = text[at + 1 : end]
+        if end < 0 or "[" in inside or "{" in inside or '"' in inside:
+            return JSONArray((text, at + 1), partial(_scan, levels=levels - 1))
+        if len(inside) > PIECE:
+            return _numbers(text, at + 1, end), end + 1
+    return _once(text, at)
+
+
+def _numbers(text: str, at: int, end: int) -> list[Any]:
+    """A list without containers and strings."""
+    values: list[Any] = []
+    while at <= end:
+        comma = text.rfind(",", at, at + PIECE) if end - at > PIECE else end
+        piece = text[at : comma if comma >= 0 else end]
+        try:
+            found, _ = _once(f"[{piece}]", 0)
+        except JSONDecodeError as error:
+            raise JSONDecodeError(error.msg, text, at + error.pos - 1) from None
+        if not found:  # nothing before or after a comma
+            raise JSONDecodeError("Expecting value", text, at)
+        values += found
+        at += len(piece) + 1
+    return values

@@ -31,9 +31,9 @@ def think(
     if most_steps * query.nodes > limits.think_numbers:
         what = f"up to {most_steps} steps of {query.nodes} stops"
         raise over(422, "think_numbers", limits.think_numbers, what, "coords")
-    model, _ = find_model(problem, query.nodes, True, models.get(problem.name))
+    model, _ = find_model(problem, query.size, True, models.get(problem.name))
     if model is None:
-        raise no_policy(problem, query.nodes, models)
+        raise no_policy(problem, query.size, models)
     policy, scale = model.policy, query.converted.scale
     units = Units(scale.length, scale.prize, scale.demand)
     torch.manual_seed(fields["seed"])

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
+from routelearn.errors import InputError
 from routelearn.serve.limits import Limits, Refused
 
 log = logging.getLogger("routelearn.serve")
@@ -55,7 +56,9 @@ def work(pipe: Connection, lane: str, niceness: int, limits: Limits, models: dic
     except Exception as error:
         with contextlib.suppress(OSError):
             pipe.send(("failed", f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"))
-        raise
+        if not isinstance(error, InputError):  # whose one line says it all
+            raise
+        sys.exit(1)
 
 
 class ServiceWorker:
@@ -140,7 +143,6 @@ class ServiceWorker:
 
 def ready(result: Any) -> tuple[int, bytes]:
     """Status and body of an answer or an exception, ready to be sent."""
-    from routelearn.errors import InputError
     from routelearn.serve.jobs import field_of
 
     if isinstance(result, InputError):
@@ -197,7 +199,6 @@ def warm_others(lane: str) -> None:
 
 
 def warm_search(names: list[str]) -> None:
-    from routelearn.errors import InputError
     from routelearn.problems import get
     from routelearn.search.search import load_kernels
 

@@ -27,6 +27,7 @@ ENOUGH = 16  # jobs for which a second worker starts a batch beside one that run
 ATTEMPTS = 2  # a job whose worker died is given to another one; if that dies too, the job is to blame
 OVERDUE = 60.0  # seconds beyond its own after which a job is given up and its worker replaced
 STOPPING = 3.0  # seconds that a cancelled job may take to stop
+TRIES = 4  # deaths in a row, before one was ever ready, after which a lane is given up
 LONGEST_PAUSE = 30.0  # seconds between two starts of a worker that dies before it is ready
 
 
@@ -53,6 +54,7 @@ class Process:
                 message = self.pipe.recv()
             except (EOFError, OSError):
                 message = ("died",)
+                self.process.join(1.0)  # here, where nobody waits: then its exit status is known
             with contextlib.suppress(RuntimeError):  # the loop is closed: the server ends
                 loop.call_soon_threadsafe(hear, self, message)
             if message[0] == "died":
@@ -77,6 +79,7 @@ class Pool:
         self.failures = dict.fromkeys(counts, 0)  # deaths in a row before a worker was ready
         self.opened: set[str] = set()  # lanes that have had a worker
         self.closing = False
+        self.give_up: Callable[[str], None] | None = None  # told why no worker of a lane starts; None: try for ever
         self.background: set[asyncio.Task[None]] = set()
         for lane in counts:
             metrics.waiting.labels(lane).set_function(partial(self._now, lane, "waiting"))
@@ -191,6 +194,9 @@ class Pool:
         if not worker.ready:
             self.failures[worker.lane] += 1
             pause = min(LONGEST_PAUSE, 2.0 ** self.failures[worker.lane])
+            if self.give_up is not None and worker.lane not in self.opened and self.failures[worker.lane] >= TRIES:
+                self.give_up(f"no service worker of the lane {worker.lane} starts, after {TRIES} tries: {reason}")
+                return
         self._later(self._respawn(worker.lane, pause))
         self._dispatch(worker.lane)
 

@@ -11,9 +11,10 @@ from typing import Any
 from torch import Tensor
 
 from routelearn.data.convert import Converted, to_instance
-from routelearn.data.stops import Stops
+from routelearn.data.stops import MATRIX_STOPS, Stops
 from routelearn.errors import InputError
 from routelearn.models.model_file import Model
+from routelearn.problems.base import is_large
 from routelearn.solving.anytime import anytime, in_threads, one_torch_thread
 from routelearn.solving.arguments import effort, sorted_out, stops_of
 from routelearn.solving.board import Board, Event, Watch
@@ -39,7 +40,7 @@ __all__ = [
     "stops_of",
 ]
 
-MOST_NODES = 8_000
+MOST_NODES = 15_000
 LONG_LOADING = 8.0  # seconds beyond which compiled code was not loaded, but compiled
 
 
@@ -99,18 +100,21 @@ def solve_stops(
     seconds, seed, threads = effort(seconds, seed, threads)
     converted = to_instance(stops, problem, **limits)
     nodes = len(converted.scale.ids)
-    if nodes > MOST_NODES:
-        raise InputError(f"{stops.source}: {nodes} stops; at most {MOST_NODES} are allowed")
+    large = is_large(converted.problem, converted.referee)
+    most = MOST_NODES if large else MATRIX_STOPS
+    if nodes > most:
+        raise InputError(f"{stops.source}: {nodes} stops; at most {most} are allowed")
     loading = time.perf_counter()
-    found, notes = find_model(converted.problem, nodes, policy, model)
-    if seconds > 0:
-        load_search([converted.problem], tell)
+    found, notes = find_model(converted.problem, converted.size, policy, model)
+    if seconds > 0 or large:
+        load_search([converted], tell)
     loaded = time.perf_counter() - loading
     began += loaded  # start-up is not part of the search's time
     if loaded > LONG_LOADING:
         notes = (
             *notes,
-            f"compiling the search took {loaded:.0f} s, once; python -m routelearn.commands.warm_up does it ahead",
+            f"compiling the search took {loaded:.0f} s, once; "
+            f"python -m routelearn.commands.warm_up{' --large' if large else ''} does it ahead",
         )
     board = Board(watch)
     board.began = began
@@ -138,7 +142,7 @@ def search(
     if given is not None:
         board.submit(given, float(problem.cost(x, given)), "given")
     if problem.reveals_on_visit and seconds > 0:
-        end = board.began + seconds - reserve(x)
+        end = board.began + seconds - reserve(converted)
 
         def journey() -> None:
             stop = board.stop
@@ -154,7 +158,7 @@ def search(
 
         in_threads(board, [journey])
     elif seconds > 0:
-        deadline = board.began + seconds - reserve(x)
+        deadline = board.began + seconds - reserve(converted)
         anytime(problem, x, board, deadline=deadline, guide=guide, given=given, seed=seed, threads=threads)
     else:
         built = None
@@ -170,6 +174,6 @@ def search(
             board.submit(tour, float(problem.cost(x, tour)), "heuristic")
 
 
-def reserve(x: Any) -> float:
+def reserve(converted: Converted) -> float:
     """Seconds reserved for checking the solution and converting it to the user's units."""
-    return 3e-3 + 1e-5 * x.xy.shape[1]
+    return 3e-3 + 2e-5 * converted.size

@@ -109,7 +109,7 @@ class Guide:
         return self.construct(solutions=prefix.shape[1], temperature=1.0, prefix=prefix, deadline=deadline)
 
 
-def usable(model: Model, nodes: int) -> bool:
-    """Whether the size is within reach of what the model was trained on."""
+def usable(model: Model, size: int) -> bool:
+    """Whether the size, in stops or visits, is within reach of what the model was trained on."""
     sizes = model.card.get("sizes")
-    return not sizes or nodes <= REACH * max(sizes)
+    return not sizes or size <= REACH * max(sizes)

@@ -1,4 +1,6 @@
-"""First solutions without a policy and without compiled code. At 0 seconds `solve` compares them with the policy's.
+"""First solutions without a policy and, but for large instances, without compiled code.
+
+At 0 seconds `solve` compares them with the policy's.
 
 Farthest insertion (Rosenkrantz, Stearns and Lewis 1977) for one tour, savings (Clarke and Wright 1964) for vehicles,
 cheapest insertion by prize or penalty for routes that leave nodes out, or a whole tour that is cut; the nearest
@@ -17,7 +19,7 @@ from torch import Tensor
 from routelearn.decoding.replay import nearest_feasible
 from routelearn.errors import Infeasible
 from routelearn.problems.attributes import Of, Unit, declared, found
-from routelearn.problems.base import EXACT, Problem, declared_search, distance_matrix
+from routelearn.problems.base import EXACT, Problem, declared_search, distance_matrix, has_matrix, is_large
 from routelearn.solving.strict import check_strictly
 
 SHORTCUTS = 8  # nodes that are tried on the way between all others
@@ -29,6 +31,15 @@ def first_solution(problem: Problem, x: Any) -> Tensor:
     """A feasible tour [1, 1, T]; for a problem without a search of its own by the nearest feasible nodes."""
     if declared_search(problem) is None:
         return nearest_feasible(problem, x)
+    if is_large(problem, x):  # the search's own construction: all pairs in numpy would take seconds
+        from routelearn.search import Search
+
+        search = Search(problem, x)
+        search.run(
+            0.0 if "routes" in str(declared_search(problem)) else None
+        )  # to the local optimum, where that is near
+        assert search.best_tour is not None
+        return search.best_tour
     tour = construct(problem, x)
     if not problem.reveals_on_visit:  # there nobody could know
         try:
@@ -183,7 +194,7 @@ def by_insertion(legs: Floats, rules: Rules) -> list[int]:
 def cut_tour(problem: Problem, x: Any) -> list[int] | None:
     """For a limited length over legs with shortcuts, where no single node may fit though several do; else None."""
     rules = rules_of(problem, x)
-    if x.distances is None or rules.limit is None or rules.prize is None or not has_shortcuts(legs := legs_of(x)):
+    if not has_matrix(x) or rules.limit is None or rules.prize is None or not has_shortcuts(legs := legs_of(x)):
         return None
     return [*by_cutting(legs, rules.prize, rules.limit * (1 + EXACT)), 0]
 

@@ -7,18 +7,18 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from routelearn.problems.base import Problem
+from routelearn.data.convert import Converted
 
 Tell = Callable[[str], None]
 
 
-def load_search(problems: Iterable[Problem], tell: Tell | None = None) -> None:
-    """Load the search kernels for these problems. If they must be compiled, `tell` is called first."""
+def load_search(instances: Iterable[Converted], tell: Tell | None = None) -> None:
+    """Load the search kernels for these instances. If they must be compiled, `tell` is called first."""
     from routelearn.search.search import load_kernels
 
     with compiling_told(tell):
-        for problem in problems:
-            load_kernels(problem)
+        for one in instances:
+            load_kernels(one.problem, one.referee)
 
 
 @contextmanager

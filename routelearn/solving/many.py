@@ -23,7 +23,7 @@ from routelearn.decoding.decode import decode as decode_instances
 from routelearn.decoding.strategy import Strategy, parse, refuse_hindsight
 from routelearn.errors import Infeasible, InputError
 from routelearn.models.model_file import Model
-from routelearn.problems.base import Problem, concat, to_device
+from routelearn.problems.base import Problem, concat, is_large, to_device
 from routelearn.runtime.compiling import best_device
 from routelearn.runtime.processors import usable_processors
 from routelearn.solving.anytime import one_torch_thread
@@ -129,10 +129,13 @@ def solve_many_stops(
     ]
     groups: dict[Any, list[int]] = {}
     for row, one in enumerate(converted):
-        groups.setdefault((one.problem.name, one.referee.xy.shape[1], one.referee.distances is None), []).append(row)
+        nodes = one.referee.xy.shape[1]
+        more_loads = one.size > 2 * nodes  # far more than stops
+        kind = (one.problem.name, nodes, one.referee.distances is None, more_loads)
+        groups.setdefault(kind, []).append(row)
     loading = time.perf_counter()
-    if seconds != 0:
-        load_search({one.problem.name: one.problem for one in converted}.values())
+    if seconds != 0 or any(is_large(one.problem, one.referee) for one in converted):
+        load_search(converted)
     threads = threads or usable_processors()
     # Solutions are made as they come; only those of the last searches are made after the end.
     tail = TAIL * (loading - began) * min(1.0, threads / max(1, len(stops)))
@@ -189,7 +192,7 @@ def _solve_group(
     problem = group[0].problem
     refuse_hindsight(problem, strategy)
     boards = [Board() for _ in group]
-    found, notes = find_model(problem, group[0].referee.xy.shape[1], policy, model, str(device))
+    found, notes = find_model(problem, max(one.size for one in group), policy, model, str(device))
     nothing_but_policy = end is not None and end <= time.perf_counter()
     if problem.reveals_on_visit or nothing_but_policy:
         if found is not None:

@@ -12,20 +12,22 @@ from routelearn.solving.guide import usable
 
 
 def find_model(
-    problem: Problem, nodes: int, policy: bool = True, path: str | Path | None = None, device: str = "cpu"
+    problem: Problem, size: int, policy: bool = True, path: str | Path | None = None, device: str = "cpu"
 ) -> tuple[Model | None, tuple[str, ...]]:
-    """(a model to use, notes for the user where there is none)."""
+    """(a model to use, notes for the user where there is none); `size` in stops or visits (`Converted.size`)."""
     if not policy:
         return None, ()
     if path is not None:
         return _load(problem.name, None, str(path), device, _version(Path(path))), ()
     try:
-        model = _load(problem.name, nodes if _count(problem.name) > 1 else None, None, device)
+        model = _load(problem.name, size if _count(problem.name) > 1 else None, None, device)
     except InputError:
         return None, (f"no trained model for {problem.name}: a constructive heuristic starts the search",)
-    if not usable(model, nodes):
+    if not usable(model, size):
         sizes = max(model.card["sizes"])
-        return None, (f"{nodes} stops, far from the {sizes} of the trained model: a heuristic starts the search",)
+        return None, (
+            f"{size} stops or loads, far from the {sizes} of the trained model: a heuristic starts the search",
+        )
     return model, ()
 
 

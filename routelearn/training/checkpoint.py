@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from pathlib import Path
 from typing import IO, Any
 from zipfile import BadZipFile, ZipFile
@@ -63,9 +64,11 @@ def load(path: Path, device: torch.device | str = "cpu") -> State:
     with open(path, "rb") as file:
         try:
             refuse_damage(file)
-            values = torch.load(file, map_location=device, weights_only=True)
+            with warnings.catch_warnings():  # of odd bytes, which are refused or mean nothing
+                warnings.simplefilter("ignore")
+                values = torch.load(file, map_location=device, weights_only=True)
         except Exception as error:  # damaged bytes can end in any error of those who read them
-            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
             raise InputError(f"{path}: not a usable checkpoint ({reason}); {REMEDY}") from error
     if not isinstance(values, dict) or values.get("format") != FORMAT:
         raise InputError(f"{path}: not a checkpoint of this version; {REMEDY}")

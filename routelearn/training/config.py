@@ -238,4 +238,5 @@ class TrainConfig:
 def refuse_unknown(values: Mapping[str, Any]) -> None:
     if unknown := set(values) - set(TrainConfig.names()):
         known = ", ".join(sorted(TrainConfig.names()))
-        raise InputError(f"unknown setting {', '.join(sorted(unknown))}; known are {known}")
+        named = ", ".join(repr(name)[1:-1][:40] for name in sorted(unknown)[:5])
+        raise InputError(f"unknown setting {named}; known are {known}")

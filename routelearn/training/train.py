@@ -193,7 +193,10 @@ def read_config(path: Path, missing: str, objects: Mapping[str, Any] | None = No
         raise InputError(f"{path}: not a run's configuration ({error})") from error
     if not isinstance(values, dict):
         raise InputError(f"{path}: not a run's configuration (it must be an object)")
-    return TrainConfig.from_dict(values, objects)
+    try:
+        return TrainConfig.from_dict(values, objects)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
 
 
 def read_begun_with(out: Path) -> dict[str, Any]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -70,3 +72,26 @@ def test_a_folder_that_is_not_there_is_judged_by_its_parents(tmp_path):
     assert caching.writable(tmp_path / "a" / "b")
     (tmp_path / "file").write_text("")
     assert not caching.writable(tmp_path / "file" / "b")
+
+
+NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+SOLVE = "import sys; from routelearn.cli import main; main(['solve', *sys.argv[1:]])"
+
+
+def test_an_ordinary_user_solves_with_a_package_and_a_home_that_are_really_read_only(tmp_path):
+    """As another user, because permissions do not bind root."""
+    root = Path(caching.__file__).parents[2]
+    if not hasattr(os, "getuid") or os.getuid() != 0 or shutil.which("setpriv") is None:
+        pytest.skip("only root, with setpriv, can become a user who may not write the package")
+    if subprocess.run([*NOBODY, sys.executable, "-c", "import torch"], capture_output=True, check=False).returncode:
+        pytest.skip("another user cannot run this Python")
+    with tempfile.TemporaryDirectory() as temporary:  # not in tmp_path, which is root's alone
+        os.chmod(temporary, 0o777)
+        environment = {"HOME": "/nonexistent", "PYTHONPATH": str(root), "TMPDIR": temporary, "PATH": os.environ["PATH"]}
+        file = Path(temporary) / "stops.csv"
+        file.write_text("x,y\n0,0\n3,4\n6,0\n")
+        command = [*NOBODY, sys.executable, "-c", SOLVE, str(file), "--seconds", "0"]
+        done = subprocess.run(command, cwd="/", env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert "tsp: length 16" in done.stdout
+        assert f"compiled code is kept in {temporary}/routelearn-65534" in done.stderr

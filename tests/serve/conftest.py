@@ -24,9 +24,9 @@ def new_server():
         pytest.importorskip(name)
     started = []
 
-    def start(*flags, token=None):
+    def start(*flags, token=None, wait=True):
         started.append(Server("--long-workers", 1, "--constructors", 1, *flags, token=token))
-        return started[-1].wait()
+        return started[-1].wait() if wait else started[-1]
 
     yield start
     for one in started:

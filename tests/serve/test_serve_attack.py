@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -309,3 +311,14 @@ def test_paths_open_without_a_token_are_those_of_the_docs(new_server):
         assert f"`{path}`" in line or path == "/page/main.js"
     for path in ("/problems", "/models", "/random"):
         assert httpx.get(server.url + path).status_code == 401
+
+
+def test_the_soak_in_its_short_form():
+    """All clients of `make attack` for some seconds, with kills. A busy machine decides times: they are not judged."""
+    script = Path(__file__).parents[2] / "benchmarks" / "attack.py"
+    limits = ("--livez", "30", "--growth", "1")
+    command = [sys.executable, str(script), "--minutes", "0.2", "--warm", "2", "--kill", "4", *limits]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr[-2000:]
+    for client in ("construct", "search", "stream", "batch", "alive", "abort", "half_head", "heavy_batch", "unread"):
+        assert f"\n{client} " in done.stdout

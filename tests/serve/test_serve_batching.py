@@ -243,7 +243,7 @@ def test_a_problem_that_does_not_explain_itself_can_be_watched_all_the_same(monk
 
 def test_a_construction_far_from_what_a_model_knows_is_refused():
     fields = {"coords": [[float(i), 0.5] for i in range(1500)], "sample": False, "seed": 0}
-    with pytest.raises(InputError, match="1500 stops are far beyond what the model for tsp was trained on"):
+    with pytest.raises(InputError, match="1500 stops or loads are far beyond what the model for tsp was trained on"):
         thinking.think(fields, Limits(think_nodes=2000, think_numbers=10**7))
 
 
@@ -417,7 +417,7 @@ def test_two_models_for_one_problem_are_refused(own_model):
 
 def test_decoding_without_a_policy_is_refused_not_answered_by_something_else():
     fields = OPTIONS | {"coords": [[float(i), i % 7 / 7] for i in range(1500)], "decode": "greedy"}
-    with pytest.raises(InputError, match="1500 stops are far beyond what the model for tsp was trained on"):
+    with pytest.raises(InputError, match="1500 stops or loads are far beyond what the model for tsp was trained on"):
         jobs.solve(fields, LIMITS, Board(), None)
     assert jobs.solve(fields | {"decode": None}, LIMITS, Board(), None)["history"][-1]["by"] == "heuristic"
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
+from itertools import pairwise
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,6 +14,7 @@ from requesting import SQUARE
 
 from routelearn.problems import PROBLEMS
 
+parsing = pytest.importorskip("routelearn.serve.parsing")
 httpx = pytest.importorskip("httpx")
 pytestmark = pytest.mark.extra
 
@@ -50,6 +54,55 @@ tame = st.builds(
     st.sampled_from(VALID), wild, st.integers(0, 2),
 )  # fmt: skip
 bodies = st.one_of(wild, tame)
+
+
+LONG = " " * parsing.SMALL  # so that it is read in pieces
+values = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text()),
+    lambda inner: st.one_of(st.lists(inner), st.dictionaries(st.text(), inner)),
+)
+
+
+@settings(max_examples=300, deadline=None, derandomize=True, database=None)
+@given(values, st.sampled_from([1, 5, 32 * 1024]), st.data())
+def test_json_in_pieces_is_the_same_json(value, piece, data):
+    """And what is none is refused with the same words at the same place."""
+    text = LONG + json.dumps(value, ensure_ascii=data.draw(st.booleans()))
+    at = data.draw(st.integers(parsing.SMALL, len(text)))
+    damaged = text[:at] + data.draw(st.sampled_from(["", ",", "]", "[", '"', "}", "1", " "])) + text[at + 1 :]
+    for one in (text, damaged, damaged + "\n"):
+        body = one.encode("utf-8", "surrogatepass")
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(parsing, "PIECE", piece)
+            found, expected = told(parsing.loads, body), told(json.loads, body)
+        # Where a piece ends at a comma, Python's words for it differ.
+        assert found == expected or (piece <= 5 and found[0] is expected[0] is json.JSONDecodeError)
+
+
+def told(loads, body):
+    try:
+        return "read", loads(body)
+    except json.JSONDecodeError as error:
+        return json.JSONDecodeError, error.msg, error.pos
+
+
+def test_a_large_body_leaves_the_interpreter_to_others():
+    """Four megabytes of places, numbers or instances: no stretch in which another thread cannot run."""
+    pairs, flat = [[0.1234, 0.5678]] * 200_000, [1] * 1_900_000
+    for body in ({"coords": pairs}, {"demand": flat}, {"instances": [{"coords": pairs[:2000]}] * 100}):
+        text, pauses, done = json.dumps(body).encode(), [0.0], threading.Event()
+
+        def watch(pauses=pauses, done=done):
+            while not done.is_set():
+                pauses.append(time.perf_counter())
+
+        thread = threading.Thread(target=watch)
+        thread.start()
+        parsing.loads(text)
+        done.set()
+        thread.join()
+        gaps = [after - before for before, after in pairwise(pauses[1:])]
+        assert sum(gap > 1e-3 for gap in gaps) >= 8, "in one call it would be one gap"
 
 
 def only_2xx_and_4xx(server, examples):

@@ -165,3 +165,26 @@ def test_a_model_of_ones_own_serves_its_problem(new_server, tmp_path):
     assert post(server, "/solve", {"coords": many(10), "decode": "greedy"}).status_code == 200
     shown = post(server, "/think", {"coords": many(10)}).json()
     assert shown["model"]["sizes"] == [20]
+
+
+PARENT_ONLY = """
+import multiprocessing
+import routelearn
+from routelearn.problems.tsp import TSP
+
+if multiprocessing.parent_process() is not None:
+    raise RuntimeError("no licence for workers")
+routelearn.register(type("Mine", (TSP,), {"name": "mine"})())
+"""
+
+
+@pytest.mark.slow
+def test_workers_that_all_die_at_the_start_end_the_service_with_their_words(new_server, tmp_path):
+    plugin = tmp_path / "parent_only.py"
+    plugin.write_text(PARENT_ONLY)
+    server = new_server("--plugin", plugin, wait=False)
+    assert server.process.wait(120) == 2
+    said = server.process.stderr.read()
+    assert "starts, after 4 tries: InputError: ROUTELEARN_PLUGINS: " in said
+    assert said.rstrip().endswith("RuntimeError: no licence for workers")
+    assert "Traceback" not in said

@@ -48,6 +48,33 @@ def with_pool(story, monkeypatch, **counts):
     asyncio.run(scene())
 
 
+@pytest.mark.parametrize("ready_once", [False, True])
+def test_a_lane_that_never_starts_is_given_up(monkeypatch, ready_once):
+    """With the last worker's own words; one that had a worker is tried for ever."""
+    monkeypatch.setattr(workers, "Process", StandIn)
+    monkeypatch.setattr(workers, "LONGEST_PAUSE", 0.0)
+    told = []
+
+    async def scene():
+        pool = workers.Pool(Limits(), {"long": 1}, Metrics())
+        pool.give_up = told.append
+        pool.start()
+        if ready_once:
+            pool.workers["long"][0].says("ready")
+        for _ in range(workers.TRIES):
+            [worker] = pool.workers["long"]
+            worker.ready = False
+            worker.says("failed", "RuntimeError: no room")
+            worker.says("died")
+            await asyncio.sleep(0.01)
+        await pool.close()
+
+    asyncio.run(scene())
+    assert told == (
+        [] if ready_once else ["no service worker of the lane long starts, after 4 tries: RuntimeError: no room"]
+    )
+
+
 def test_the_log_says_why_a_worker_died(monkeypatch, caplog):
     async def story(pool):
         first = pool.workers["long"][0]

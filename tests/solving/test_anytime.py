@@ -16,7 +16,7 @@ from routelearn.models.model_file import Model
 from routelearn.policies.base import shape_of
 from routelearn.problems import PROBLEMS, NumpyRng, Problem
 from routelearn.problems.base import to_single
-from routelearn.solving import solve
+from routelearn.solving import solve, solve_many
 from routelearn.solving.anytime import Searcher, anytime
 from routelearn.solving.board import Board
 from routelearn.solving.guide import Guide, usable
@@ -60,6 +60,18 @@ def test_a_rebuilt_solution_keeps_what_was_given(problem: Problem, kind: str) ->
 
 def test_no_time_no_construction(problem: Problem) -> None:
     assert guided(problem).greedy(deadline=0.0) is None
+
+
+def test_loads_count_as_stops_for_a_policy() -> None:
+    """20 stops of 500 loads each are 10,000 visits: the policy would take a step for every one."""
+    x = solve([(i % 5, i // 5) for i in range(21)], demand=[0] + [5000] * 20, capacity=10, problem="sdvrp", seconds=0)
+    assert len(x.routes) == 10_000
+    assert [event.by for event in x.events] == ["heuristic"]
+    few, many = solve_many(
+        [[(0, 0), (1, 2), (3, 1)]] * 2, demand=[[0, 9, 8], [0, 9999, 9]], capacity=10, problem="sdvrp", seconds=0
+    )
+    assert few.events[0].by == "policy"
+    assert many.events[0].by == "heuristic"
 
 
 def test_policies_serve_a_few_times_their_training_size() -> None:

@@ -18,8 +18,9 @@ import pytest
 
 import routelearn.search
 from routelearn.cli import main
+from routelearn.data.convert import to_instance
 from routelearn.problems import PROBLEMS, NumpyRng
-from routelearn.solving import solve, travelling
+from routelearn.solving import solve, stops_of, travelling
 from routelearn.solving.loading import load_search
 
 STOPS = "id,x,y\nKøln,1,2\nŁódź,1,3\n東京,5,5\n"
@@ -185,21 +186,22 @@ def test_compiling_is_told_before_it_begins(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     heard: list[str] = []
+    one = to_instance(stops_of(coords=[(0, 0), (1, 2)]))
 
-    def compile_two(problem: object) -> None:
+    def compile_two(problem: object, x: object) -> None:
         assert heard == []
         for step in (1, 2):
             numba.njit(lambda x, step=step: x + step)(1)
 
     monkeypatch.setattr("routelearn.search.search.load_kernels", compile_two)
-    load_search([PROBLEMS["tsp"]], heard.append)
+    load_search([one], heard.append)
     assert len(heard) == 1
     assert heard[0].startswith("compiling the search, once")
     heard.clear()
-    load_search([PROBLEMS["tsp"]])  # by Python, and nobody is looking
+    load_search([one])  # by Python, and nobody is looking
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr("routelearn.search.search.load_kernels", lambda problem: None)
-    load_search([PROBLEMS["tsp"]], heard.append)
+    monkeypatch.setattr("routelearn.search.search.load_kernels", lambda problem, x: None)
+    load_search([one], heard.append)
     assert heard == []
 
 

@@ -21,7 +21,7 @@ def warm_up(large: bool = False) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--large", action="store_true", help="what more than 2,000 stops need, too")
+    parser.add_argument("--large", action="store_true", help="what more than 2,500 stops need, too")
     started = time.perf_counter()
     warm_up(**vars(parser.parse_args()))
     print(f"compiled search ready after {time.perf_counter() - started:.0f} s")

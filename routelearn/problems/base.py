@@ -292,7 +292,7 @@ def leg_of(problem: Any, x: Any, origin: Tensor, target: Tensor) -> Tensor:
     return leg(x._replace(distances=problem.legs(x)) if isinstance(problem, MeasuresLegs) else x, origin, target)
 
 
-LARGE = 2_000  # nodes beyond which a search measures legs as it goes: a matrix takes longer to fill, and to read
+LARGE = 2_500  # nodes beyond which a search measures legs as it goes: a matrix takes longer to fill, and to read
 
 
 def is_large(problem: Problem, x: Any) -> bool:

@@ -100,7 +100,7 @@ def _stay(problem: Problem, x: Any, row: int, tour: Tour, steps: int) -> int:
 def warm_up(large: bool = False) -> None:
     """Compile every kernel once (a minute or so); later processes load them from the cache on disk.
 
-    `large`: those for more than 2,000 stops, too.
+    `large`: those for more than 2,500 stops, too.
     """
     for problem in PROBLEMS.values():
         load_kernels(problem)

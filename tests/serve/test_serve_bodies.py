@@ -133,5 +133,5 @@ def test_any_body_is_answered_or_refused(server):
 
 
 @pytest.mark.slow
-def test_ten_thousand_bodies_are_answered_or_refused(server):
-    only_2xx_and_4xx(server, 10_000)
+def test_two_thousand_bodies_are_answered_or_refused(server):
+    only_2xx_and_4xx(server, 2_000)  # `make fuzz` has more

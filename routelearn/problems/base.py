@@ -321,13 +321,14 @@ def masked_nodes(feasible: Tensor) -> list[int]:
 
 
 def map_instance(fn: Any, x: Any) -> Any:
-    """Apply `fn` to every tensor field of an instance or a state; None stays None."""
-    return type(x)(
-        *(
-            None if field is None else map_instance(fn, field) if isinstance(field, Rounded) else fn(field)
-            for field in x
-        )
-    )
+    """Apply `fn` to every tensor of an instance or a state, those of its parts among them; None stays None."""
+
+    def mapped(field: Any) -> Any:
+        if field is None:
+            return None
+        return fn(field) if isinstance(field, Tensor) else map_instance(fn, field)
+
+    return type(x)(*map(mapped, x))
 
 
 def take(x: Any, rows: Any) -> Any:

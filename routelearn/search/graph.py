@@ -78,6 +78,18 @@ class Graph(NamedTuple):
     epsilon: float  # gains below are rounding
 
 
+@merged
+def put_in_order(values, chosen, last, value, j):
+    """Number j goes into a sorted row, whose entry `last` it overwrites."""
+    k = last
+    while k > 0 and values[k - 1] > value:
+        values[k] = values[k - 1]
+        chosen[k] = chosen[k - 1]
+        k -= 1
+    values[k] = value
+    chosen[k] = j
+
+
 @maker
 def nearest(lengths, count):
     """[N, count]: the nearest other nodes of each row, nearest first, ties by number."""
@@ -90,13 +102,7 @@ def nearest(lengths, count):
             value = lengths[i, j]
             if j == i or (found == count and value >= values[count - 1]):
                 continue
-            k = found if found < count else count - 1
-            while k > 0 and values[k - 1] > value:
-                values[k] = values[k - 1]
-                chosen[i, k] = chosen[i, k - 1]
-                k -= 1
-            values[k] = value
-            chosen[i, k] = j
+            put_in_order(values, chosen[i], found if found < count else count - 1, value, j)
             found = min(found + 1, count)
     return chosen
 
@@ -135,13 +141,7 @@ def nearest_places(xy, count):
                     j = order[at]
                     apart = (xy[j, 0] - x) ** 2 + (heights[at] - y) ** 2
                     if j != i and apart < values[-1]:
-                        k = count - 1
-                        while k > 0 and values[k - 1] > apart:
-                            values[k] = values[k - 1]
-                            chosen[i, k] = chosen[i, k - 1]
-                            k -= 1
-                        values[k] = apart
-                        chosen[i, k] = j
+                        put_in_order(values, chosen[i], count - 1, apart, j)
                     at += 1 if upward else -1
     return chosen
 

@@ -35,9 +35,8 @@ def first_solution(problem: Problem, x: Any) -> Tensor:
         from routelearn.search import Search
 
         search = Search(problem, x)
-        search.run(
-            0.0 if "routes" in str(declared_search(problem)) else None
-        )  # to the local optimum, where that is near
+        far = declared_search(problem) in ("routes", "split routes")  # from a local optimum: what is built must do
+        search.run(0.0 if far else None)
         assert search.best_tour is not None
         return search.best_tour
     tour = construct(problem, x)

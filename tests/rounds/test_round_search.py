@@ -10,15 +10,24 @@ from itertools import count
 import numpy as np
 import pytest
 from brute_force_rounds import optimum
+from numba import njit
 from random_rounds import attributes_in, drawn, random_round
 from round_cases import line, van
 
 from routelearn.rounds.model import ANY, Legs, Round, Stop, Vehicle
+from routelearn.rounds.plan import Drive
 from routelearn.rounds.referee import judge
-from routelearn.rounds.search import Engine, load_kernels, search_round
+from routelearn.rounds.search import AMPLE, Engine, cooling, load_kernels, search_round
+from routelearn.rounds.search.crossing import cross
 from routelearn.rounds.timing import plan_of, rank
+from routelearn.search.graph import random_state
 
 FEW, MANY = 150, 3000  # iterations
+
+
+@njit
+def crossed(d, x, desk, most, state):
+    return cross(d, x, desk, most, state)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -122,6 +131,42 @@ def test_iterations_repeat_exactly_on_one_thread_and_on_two():
         one, two = (search_round(x, iterations=2000, seed=5, threads=threads) for _ in range(2))
         assert one == two
     assert search_round(x, iterations=2000, seed=6) != one
+
+
+def test_with_ample_time_a_search_begins_three_times_and_goes_on_from_the_best():
+    assert [cooling(share, 3)[0] for share in (0.0, 0.19, 0.21, 0.41, 0.59, 0.6, 0.99)] == [0, 0, 1, 2, 2, 3, 3]
+    assert [cooling(share, 3)[1] for share in (0.1, 0.3, 0.5, 0.8)] == pytest.approx([0.5, 0.5, 0.5, 0.8])
+    assert [cooling(share, 1) for share in (0.3, 0.7)] == [(0, 0.3), (1, 0.7)]
+    x = plain(6, 4)
+    engine = Engine(x, 1)
+    engine.construct()
+    engine.explore(0.5, 500)
+    best, plan = engine.cost, engine.drives()
+    engine.construct()  # anew: what was found is still known
+    assert (engine.cost, engine.drives()) == (best, plan)
+    for threads in (1, 2):
+        one, two = (search_round(x, iterations=AMPLE * 6, seed=5, threads=threads) for _ in range(2))
+        assert one == two
+    assert plan_of(x, one).cost == pytest.approx(plan_of(x, optimum(x)).cost)
+
+
+def test_ends_of_routes_are_exchanged():
+    """Two rows of stops, and a plan that changes rows half way: one exchange of ends mends it, all else is in order."""
+    xy = np.array([(0, 0), *((10 * i, 5) for i in range(1, 9)), *((10 * i, -5) for i in range(1, 9))], dtype=float)
+    legs = np.sqrt(((xy[:, None] - xy[None]) ** 2).sum(-1))
+    stops = tuple(Stop(id=str(i), place=i, delivery=(1.0,)) for i in range(1, 17))
+    vehicle = Vehicle(id="van", capacity=(8.0,), start=0, end=0, number=2)
+    places = tuple(map(str, range(17)))
+    x = Round(source="rows", stops=stops, vehicles=(vehicle,), legs={ANY: Legs(legs, legs)}, places=places)
+    first, second = tuple(range(8)), tuple(range(8, 16))
+    best, found = plan_of(x, (Drive(0, first), Drive(0, second))).cost, set()
+    for seed in range(100):
+        engine = Engine(x, 1)
+        engine.construct((Drive(0, first[:4] + second[4:]), Drive(0, second[:4] + first[4:])))
+        if crossed(engine.data, engine.routes, engine.desk, 0.0, random_state(seed)):
+            cost = engine.routes.route["cost"][engine.routes.route["used"][:2]].sum()
+            found.add(round(float(cost), 6))
+    assert found == {round(best, 6), float("inf")}  # an exchange elsewhere is too much for a van, and told so
 
 
 def test_few_vehicles_are_filled_before_stops_are_left_out():

@@ -98,6 +98,15 @@ def hurried():
     started.end()
 
 
+def at_once(work, count):
+    """Do it in so many threads; when all are done."""
+    threads = [threading.Thread(target=work) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
 # ------------------------------------------------------------------------------------------------ heads
 
 
@@ -116,11 +125,7 @@ def test_an_endless_head_is_refused_and_nobody_waits(hurried, piece):
             told.append(client.recv(1000))
 
     with Watch(hurried) as watch:
-        threads = [threading.Thread(target=flood) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        at_once(flood, 4)
     assert all(one.startswith(b"HTTP/1.1 431") and b'"limit": "head_kilobytes"' in one for one in told), told
     assert len(told) == 4
     assert max(watch.seconds) < 2
@@ -210,11 +215,7 @@ def test_megabytes_of_json_are_read_beside_the_loop(server):
         statuses.append(response.status_code)
 
     with Watch(server) as watch:
-        threads = [threading.Thread(target=ask) for _ in range(6)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        at_once(ask, 6)
     assert statuses == [422] * 6
     assert max(watch.seconds) < 1
 

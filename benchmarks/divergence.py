@@ -1,4 +1,4 @@
-"""Why a run with batch norm at a high rate seems to diverge: its running statistics lag (docs/guides/training.md).
+"""Why a run with batch norm at a high rate seems to diverge: its running statistics lag (docs/notes/batch_norm.md).
 
     python benchmarks/divergence.py runs/high                           # 7e-4, where a prototype "diverged"
     python benchmarks/divergence.py runs/low --rate 3.5e-4

@@ -70,7 +70,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     arguments = sys.argv[1:] if arguments is None else arguments
     replace_unprintable()
     # Threads that wait for each other soon sleep. By default they spin, which beside other work slows a training down
-    # (docs/guides/training.md). Read when the library is loaded, which is later.
+    # (docs/notes/training_speed.md). Read when the library is loaded, which is later.
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     warnings.formatwarning = show_warning  # type: ignore[assignment]
     if _cache_note is not None:

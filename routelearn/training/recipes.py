@@ -24,7 +24,7 @@ def paper(problem: str | Problem, n: int, *, decaying: bool = False) -> TrainCon
 
 
 def fast(problem: str | Problem, sizes: tuple[int, ...], *, minutes: float = 10.0) -> TrainConfig:
-    """The best quality per GPU minute found so far; docs/guides/training.md has the comparisons behind it."""
+    """The best quality per GPU minute found so far; docs/notes/losses.md has the comparisons behind it."""
     return TrainConfig(
         problem=problem,  # type: ignore[arg-type]  # an object, too
         sizes=sizes,

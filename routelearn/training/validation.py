@@ -44,7 +44,7 @@ def settling_set(problem: Problem, config: TrainConfig, device: torch.device) ->
 def settle(problem: Problem, policy: Any, instances: list[Any], precision: str) -> None:
     """Take running statistics anew, from these instances and for the weights as they are.
 
-    Those that training leaves average over steps with other weights: far off at a high rate (docs/guides/training.md).
+    Those that training leaves average over steps with other weights: far off at a high rate (docs/notes/batch_norm.md).
     Wu and Johnson, Rethinking "Batch" in BatchNorm, 2021, section 3. Nothing happens to a policy without any.
     """
     norms = [module for module in policy.modules() if isinstance(module, nn.modules.batchnorm._BatchNorm)]

@@ -199,6 +199,14 @@ def titled(solution: Solution | RoundSolution, caption: str, *, to_stderr: bool)
     return console
 
 
+def show_better(solution: RoundSolution) -> None:
+    """A plan that was found while the search goes on, in a line on standard error."""
+    vehicles, left = len(solution.plan.routes), len(solution.plan.unassigned)
+    words = f"{vehicles} vehicle{'' if vehicles == 1 else 's'}"
+    words += f", {left} stop{'' if left == 1 else 's'} left out" if left else ""
+    typer.echo(f"{solution.seconds:8.3f} s  {solution.cost:14.6g}  {words}", err=True)
+
+
 def report_round(solution: RoundSolution, *, brief: bool = False, to_stderr: bool = False) -> None:
     """A table: for each vehicle its itinerary, or one line where there are many stops; what was left out, and why."""
     from rich.markup import escape

@@ -25,8 +25,9 @@ from routelearn.solving.solution import Event
 NAMED = 5  # stops that an error names
 MOST_ITERATIONS = 10**12
 RESERVED, RESERVED_A_STOP = 5e-3, 8e-5  # seconds for timing and checking the plan
-RESERVED_A_REASON, MOST_RESERVED = 5e-4, 0.1  # seconds for reasons, where stops may be left out; of all seconds
+RESERVED_A_REASON, MOST_RESERVED = 2e-3, 0.1  # seconds for reasons, where stops may be left out; of all seconds
 LATE, LATER = 0.04, 0.04  # a share of the seconds, and seconds, by which reasons may come late
+FOR_REASONS = 0.02  # seconds that they get in any case: a busy machine must not leave all of them untold
 
 
 def solve_round(
@@ -100,6 +101,7 @@ def solve_round(
     refuse_broken(round, plan)
     planned = time.perf_counter() - asked
     until = began + planned + (1 + LATE) * seconds + LATER - RESERVED_A_STOP * len(round.stops)  # then it is refereed
+    until = max(until, time.perf_counter() + FOR_REASONS)
     plan = with_reasons(round, plan, until=until if iterations is None else FOREVER)
     verdict = judge(round, plan)
     if verdict.violations:

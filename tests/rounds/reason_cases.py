@@ -73,11 +73,14 @@ def crowded(seed: int, count: int) -> tuple[Round, Plan]:
             Stop(id=f"s{i}", place=i + 1, delivery=amount, windows=windows, service=rng.uniform(60, 900), skills=skills)
         )
     share = count / 10  # of the stops, for one van of five
+    tight = rng.choice(("amounts", "stops", "times"))  # what is short
+    loads = share if tight == "amounts" else 10 * share
     vans = [
         Vehicle(
-            id=f"v{k}", number=1, start=0, end=0, capacity=(4.5 * share, 3.0 * share), shift=(0.0, 28_800.0),
-            skills=frozenset(rng.sample("123", 2)), max_stops=rng.choice((None, int(share))),
-            max_duration=rng.choice((28_800.0, 20_000.0)), max_distance=rng.choice((1e9, 500.0)),
+            id=f"v{k}", number=1, start=0, end=0, capacity=(2.0 * loads, 1.2 * loads), shift=(0.0, 28_800.0),
+            skills=frozenset(rng.sample("123", 2)), max_stops=int(share / 3) if tight == "stops" else None,
+            max_duration=20_000.0 if tight == "times" and k % 2 else 28_800.0,
+            max_distance=250.0 if tight == "times" and k == 2 else 1e9,
         )
         for k in range(5)
     ]  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 
 from routelearn.data.names import MARKED, UNMARKED, zero
 from routelearn.data.numbers import blank, shown
-from routelearn.data.records import check_degrees
+from routelearn.data.records import check_degrees, told_apart
 from routelearn.errors import InputError
 from routelearn.problems.attributes import folded
 from routelearn.rounds.files.cells import Cells
@@ -42,7 +42,7 @@ class Sites:
         return [self._stop(i) for i in self.inner]
 
     def _ids(self) -> tuple[str, ...]:
-        """The ids; without any, the names if no two are the same; otherwise numbers."""
+        """The ids; without any, the names, told apart by a number; otherwise numbers."""
         table = self.table
         by_id, by_name = (table.names_of(word).get("") for word in ("id", "name"))
         if by_id is not None:
@@ -57,9 +57,7 @@ class Sites:
             return tuple(found)
         if by_name is not None:
             names = [str(row.get(by_name) or "").strip() for _, row in table.rows]
-            filled = tuple(name or str(i) for i, name in enumerate(names, 1))
-            if len(set(filled)) == len(filled):
-                return filled
+            return tuple(map(str, told_apart([name or str(i) for i, name in enumerate(names, 1)])))
         first = table.rows[0][0] == "depot"
         numbers = [str(i + (0 if first else 1)) for i in range(len(table.rows))]
         return ("depot", *numbers[1:]) if first else tuple(numbers)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -204,25 +203,11 @@ def _with_depot(rows: Sequence[Row], depot: Any, source: str) -> tuple[Sequence[
 
 
 def _ids(rows: Sequence[Row], source: str) -> tuple[str | int, ...]:
-    """The ids; without any, the names, told apart by a number; a stop that has neither is called by its number."""
+    """The ids; without any, the names if no two are the same; a stop that has neither is called by its number."""
     if any(not blank(row.get("id")) for _, row in rows):
         return tuple(_id(row, f"{source}, {place}") for place, row in rows)
-    return told_apart([_name(row) or i for i, (_, row) in enumerate(rows, 1)])
-
-
-def told_apart(names: Sequence[str | int]) -> tuple[str | int, ...]:
-    """Names of which no two are the same: the second "Café" is "Café (2)"."""
-    taken, often = {str(name) for name in names}, Counter[str]()
-    found: list[str | int] = []
-    for name in names:
-        often[str(name)] += 1
-        if often[str(name)] > 1:
-            while f"{name} ({often[str(name)]})" in taken:
-                often[str(name)] += 1
-            name = f"{name} ({often[str(name)]})"
-            taken.add(name)
-        found.append(name)
-    return tuple(found)
+    names = tuple(_name(row) or i for i, (_, row) in enumerate(rows, 1))
+    return names if len({str(name) for name in names}) == len(names) else tuple(range(1, len(rows) + 1))
 
 
 def _id(row: Mapping[str, Any], where: str) -> str | int:

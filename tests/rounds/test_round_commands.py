@@ -62,7 +62,7 @@ def test_a_vehicle_that_is_a_number_is_called_one_and_waits_are_minutes(routelea
     Path("tour.csv").write_text(
         "Name;x;y;Menge;von;bis\nLager;0;0;;08:00;16:00\nCafé;1;0;5;09:00;10:00\nCafé;2;0;5;12:07;13:00\n"
     )
-    options = ("--vehicles", "2", "--capacity", "10,10", "--shift", "8:00-16:00", "--speed", "10", "--seconds", "0.05")
+    options = ("--vehicles", "2", "--capacity", "10,12", "--shift", "8:00-16:00", "--speed", "10", "--seconds", "0.05")
     status, out, _ = routelearn("solve", "tour.csv", *options)
     assert status == 0
     assert "vehicle 1  2 stops" in out

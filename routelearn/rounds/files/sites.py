@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from routelearn.data.names import MARKED, UNMARKED, zero
 from routelearn.data.numbers import blank, shown
-from routelearn.data.records import check_degrees, told_apart
+from routelearn.data.records import check_degrees
 from routelearn.errors import InputError
 from routelearn.problems.attributes import folded
 from routelearn.rounds.files.cells import Cells
@@ -57,7 +58,7 @@ class Sites:
             return tuple(found)
         if by_name is not None:
             names = [str(row.get(by_name) or "").strip() for _, row in table.rows]
-            return tuple(map(str, told_apart([name or str(i) for i, name in enumerate(names, 1)])))
+            return told_apart([name or str(i) for i, name in enumerate(names, 1)])
         first = table.rows[0][0] == "depot"
         numbers = [str(i + (0 if first else 1)) for i in range(len(table.rows))]
         return ("depot", *numbers[1:]) if first else tuple(numbers)
@@ -250,3 +251,18 @@ class Sites:
         raise InputError(
             f"{where}: {what} is {shown(raw)}, not the id or name of a depot or stop; leave it empty for the depot"
         )
+
+
+def told_apart(names: Sequence[str]) -> tuple[str, ...]:
+    """Names of which no two are the same: the second "Café" is "Café (2)"."""
+    taken, often = set(names), Counter[str]()
+    found = []
+    for name in names:
+        often[name] += 1
+        new = name
+        while often[name] > 1 and new in taken:
+            new = f"{name} ({often[name]})"
+            often[name] += new in taken
+        taken.add(new)
+        found.append(new)
+    return tuple(found)

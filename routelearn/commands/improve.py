@@ -34,7 +34,7 @@ def improve(
     iterations: int | None = typer.Option(None, min=0, help=rounds.ITERATIONS),
     out: str | None = typer.Option(None, help=OUT),
     plot: str | None = typer.Option(None, help=PLOT),
-    watch: bool = typer.Option(False, "--watch", help="Show every better cost while the search runs."),
+    watch: bool = typer.Option(False, "--watch", help="Show better costs while the search runs."),
     round_: rounds.Rounding | None = typer.Option(None, "--round", help=ROUND),
     rounded: bool | None = typer.Option(None, "--rounded/--no-rounded", help="As --round nearest, or --round none."),
     threads: int | None = typer.Option(
@@ -58,7 +58,7 @@ def improve(
         check_target(out, plot, [found_round])
         better_plan = improve_round(
             found_round, solution, how.record, renamed or bool(limits), seconds=seconds, iterations=iterations,
-            seed=seed, threads=threads, watch=show_event if watch else None,
+            seed=seed, threads=threads, better=rounds.show_better if watch else None,
         )  # fmt: skip
         deliver(better_plan, out, plot, solution.stem)
         return

@@ -199,6 +199,14 @@ def titled(solution: Solution | RoundSolution, caption: str, *, to_stderr: bool)
     return console
 
 
+def show_better(solution: RoundSolution) -> None:
+    """A plan that was found while the search goes on, in a line on standard error."""
+    vehicles, left = len(solution.plan.routes), len(solution.plan.unassigned)
+    words = f"{vehicles} vehicle{'' if vehicles == 1 else 's'}"
+    words += f", {left} stop{'' if left == 1 else 's'} left out" if left else ""
+    typer.echo(f"{solution.seconds:8.3f} s  {solution.cost:14.6g}  {words}", err=True)
+
+
 def report_round(solution: RoundSolution, *, brief: bool = False, to_stderr: bool = False) -> None:
     """A table: for each vehicle its itinerary, or one line where there are many stops; what was left out, and why."""
     from rich.markup import escape
@@ -212,7 +220,7 @@ def report_round(solution: RoundSolution, *, brief: bool = False, to_stderr: boo
             console.print(overview(solution))
         else:
             for i, route in enumerate(solution.plan.routes):
-                line = f"\n[bold]{escape(solution.labels[i])}[/bold]  {escape(summary(solution, route))}"
+                line = f"\n[bold]{escape(called(solution.labels[i]))}[/bold]  {escape(summary(solution, route))}"
                 console.print(line, soft_wrap=True)
                 console.print(itinerary(solution, route))
         for name, reason in solution.unassigned:
@@ -221,6 +229,11 @@ def report_round(solution: RoundSolution, *, brief: bool = False, to_stderr: boo
         console.print(f"[red]broken:[/red] {escape(one.words)}", soft_wrap=True)
     for note in solution.notes:
         console.print(escape(note), soft_wrap=True)
+
+
+def called(vehicle: str) -> str:
+    """A vehicle's id on the screen, where a number alone would say nothing."""
+    return f"vehicle {vehicle}" if vehicle[:1].isdigit() else vehicle
 
 
 def summary(solution: RoundSolution, route: Route) -> str:
@@ -248,7 +261,7 @@ def overview(solution: RoundSolution) -> Table:
         table.add_column(name)
     for label, route in zip(solution.labels, solution.plan.routes, strict=True):
         first, last = route.visits[0].departure, route.visits[-1].arrival
-        table.add_row(label, minute(solution, first), minute(solution, last), summary(solution, route))
+        table.add_row(called(label), minute(solution, first), minute(solution, last), summary(solution, route))
     return table
 
 
@@ -269,7 +282,8 @@ def itinerary(solution: RoundSolution, route: Route) -> Table:
     for visit in route.visits:
         cells = [escape(visit.id if visit.kind == "stop" else f"({visit.kind}) {visit.id}".strip())]
         cells.append("" if visit.kind == "start" else minute(solution, visit.arrival))
-        cells.append(length(day, visit.wait) if visit.wait > 0.5 else "")
+        wait = visit.wait if day is None else 60 * round(visit.wait / 60)
+        cells.append(length(day, wait) if wait > 0.5 else "")
         cells.append("" if visit.kind == "end" else minute(solution, visit.departure))
         cells += [amount_words(visit.load)] if loaded else []
         cells.append(figure(visit.distance_so_far))

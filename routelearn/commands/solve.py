@@ -47,7 +47,7 @@ def solve(
     iterations: int | None = typer.Option(None, min=0, help=rounds.ITERATIONS),
     out: str | None = typer.Option(None, help=OUT),
     plot: str | None = typer.Option(None, help=PLOT),
-    watch: bool = typer.Option(False, "--watch", help="Show every better cost while the search runs."),
+    watch: bool = typer.Option(False, "--watch", help="Show better costs while the search runs."),
     policy: bool = typer.Option(True, help="Use the trained policy beside the search, or search alone."),
     model: str | None = typer.Option(
         None, help="Model file, or the name of a shipped model. [default: the best for problem and size]"
@@ -95,8 +95,8 @@ def solve(
 
         return solve_round(
             one if keep is None else rounds.kept_of(one, keep, until), seconds=seconds, iterations=iterations,
-            seed=seed, policy=policy, model=model, threads=threads, watch=show_event if watch else None,
-            tell=show_line, read_with=how.record,
+            seed=seed, policy=policy, model=model, threads=threads,
+            better=rounds.show_better if watch else None, tell=show_line, read_with=how.record,
         )  # fmt: skip
 
     names = answer_names([one.source for one in found])

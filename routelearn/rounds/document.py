@@ -33,6 +33,7 @@ def document_of(round_: Round) -> dict[str, Any]:
             name: {
                 "durations": legs.duration[np.ix_(rows, rows)].tolist(),
                 "distances": legs.distance[np.ix_(rows, rows)].tolist(),
+                **({} if legs.cost is None else {"costs": legs.cost[np.ix_(rows, rows)].tolist()}),
             }
             for name, legs in round_.legs.items()
         },

@@ -192,6 +192,7 @@ class Legs:
 
     distance: Matrix
     duration: Matrix
+    cost: Matrix | None = None  # of each leg, beside what vehicles pay for distance and driving
 
 
 @dataclass(frozen=True, kw_only=True)

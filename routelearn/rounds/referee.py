@@ -388,15 +388,20 @@ RULES_OF_ROUTES: tuple[Callable[[Case], Iterator[Violation]], ...] = (
 
 
 def cost_of(case: Case) -> float:
-    """Fixed, distance, driving, duration, lateness, overtime."""
+    """Fixed, distance, driving, costs of legs, duration, lateness, overtime."""
     vehicle = case.vehicle
     late = 0.0
     for line, visit in enumerate(case.visits):
         if visit.kind == "stop" and line not in case.kept_lines:
             seconds = case.lateness(line)
             late += (case.stop(line).late_cost or 0.0) * (seconds if math.isfinite(seconds) else 0.0)
+    of_legs, costs = 0.0, case.round.legs_of(vehicle).cost
+    if costs is not None:
+        for here, there in pairwise([visit.place for visit in case.visits if visit.kind != "break"]):
+            of_legs += float(costs[here, there]) if here is not None and there is not None else 0.0
     return (
         vehicle.fixed_cost
+        + of_legs
         + vehicle.distance_cost * sum(visit.distance for visit in case.visits)
         + vehicle.driving_cost * sum(visit.driving for visit in case.visits)
         + vehicle.time_cost * (case.ended - case.left)

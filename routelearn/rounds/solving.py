@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from routelearn.errors import Infeasible, InputError
 from routelearn.rounds.answers import RoundSolution
+from routelearn.rounds.between import PlansBetween
 from routelearn.rounds.model import FOREVER, Round
 from routelearn.rounds.plan import Drive, Plan
 from routelearn.rounds.reasons import with_reasons
@@ -24,8 +25,9 @@ from routelearn.solving.solution import Event
 NAMED = 5  # stops that an error names
 MOST_ITERATIONS = 10**12
 RESERVED, RESERVED_A_STOP = 5e-3, 8e-5  # seconds for timing and checking the plan
-RESERVED_A_REASON, MOST_RESERVED = 5e-4, 0.1  # seconds for reasons, where stops may be left out; of all seconds
+RESERVED_A_REASON, MOST_RESERVED = 2e-3, 0.1  # seconds for reasons, where stops may be left out; of all seconds
 LATE, LATER = 0.04, 0.04  # a share of the seconds, and seconds, by which reasons may come late
+FOR_REASONS = 0.02  # seconds that they get in any case: a busy machine must not leave all of them untold
 
 
 def solve_round(
@@ -39,6 +41,7 @@ def solve_round(
     policy: bool = True,
     model: str | Path | None = None,
     watch: Watch | None = None,
+    better: Callable[[RoundSolution], None] | None = None,
     tell: Tell | None = None,
     stop: threading.Event | None = None,
     read_with: Mapping[str, Any] | None = None,
@@ -46,8 +49,9 @@ def solve_round(
     """The best plan found in `seconds`, or after so many iterations; `start` is a plan to improve.
 
     With `iterations` the clock does not count, one thread searches unless more are asked for, and equal seeds give
-    equal plans. What vehicles keep (`Vehicle.kept`) stays at the beginning of their routes. `watch` hears of every
-    better plan, `tell` why nothing happens yet. `stop` ends the search early, with the best plan so far.
+    equal plans. What vehicles keep (`Vehicle.kept`) stays at the beginning of their routes. `watch` hears what every
+    better plan costs; `better` gets such plans themselves, timed and refereed, a few a second (rounds/between.py);
+    `tell` hears why nothing happens yet. `stop` ends the search early, with the best plan so far.
 
     At 0 seconds the `policy` of the shipped or the given `model` plans, too, and the better plan counts.
     """
@@ -71,8 +75,15 @@ def solve_round(
     reserved = RESERVED + RESERVED_A_STOP * len(round.stops)
     if round.allow_unassigned or any(stop.penalty is not None for stop in round.stops):  # reasons take time, too
         reserved += min(RESERVED_A_REASON * len(round.stops), MOST_RESERVED * seconds)
+    limit, between = max(0.0, seconds - reserved), None
+    if better is not None:
+
+        def hear_plan(one: RoundSolution) -> None:
+            better(replace(one, events=tuple(events), read_with=read_with or {}))
+
+        between = PlansBetween(round, hear_plan, expected=reserved, until=began + limit)
     drives = search_round(
-        round, seconds=max(0.0, seconds - reserved), iterations=iterations, seed=seed, start=start, watch=hear,
+        round, seconds=limit, iterations=iterations, seed=seed, start=start, watch=hear, between=between,
         threads=threads, stop=stop,
     )  # fmt: skip
     plan, notes = plan_of(round, drives), round.notes
@@ -90,6 +101,7 @@ def solve_round(
     refuse_broken(round, plan)
     planned = time.perf_counter() - asked
     until = began + planned + (1 + LATE) * seconds + LATER - RESERVED_A_STOP * len(round.stops)  # then it is refereed
+    until = max(until, time.perf_counter() + FOR_REASONS)
     plan = with_reasons(round, plan, until=until if iterations is None else FOREVER)
     verdict = judge(round, plan)
     if verdict.violations:

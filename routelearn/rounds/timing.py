@@ -93,6 +93,7 @@ class Node:
     rest: int | None = None  # in the vehicle's breaks
     distance: float = 0.0
     driving: float = 0.0
+    cost: float = 0.0  # of the leg by itself
     windows: tuple[Window, ...] = ((-FOREVER, FOREVER),)
     service: float = 0.0
     strict: bool = False  # it may not be late
@@ -158,6 +159,7 @@ def nodes_of(round: Round, drive: Drive) -> list[Node]:
         if before.place is not None and node.place is not None:
             node.distance = float(legs.distance[before.place, node.place])
             node.driving = float(legs.duration[before.place, node.place])
+            node.cost = 0.0 if legs.cost is None else float(legs.cost[before.place, node.place])
     return nodes
 
 
@@ -302,7 +304,7 @@ def schedule(round: Round, drive: Drive) -> tuple[Route, tuple[Violation, ...]]:
             late += (stop.late_cost or 0.0) * lateness(stop.windows, node.start)
     duration = nodes[-1].departure - nodes[0].departure
     cost = vehicle.fixed_cost + vehicle.distance_cost * distance + vehicle.driving_cost * driving
-    cost += vehicle.time_cost * duration + late
+    cost += vehicle.time_cost * duration + late + sum(node.cost for node in nodes)
     cost += vehicle.overtime_cost * max(0.0, nodes[-1].arrival - vehicle.shift[1])
     route = Route(drive.vehicle, tuple(visits), cost)
     found = [*broken_in_time(round, route, missed, unheld), *broken_in_order(round, drive, route)]

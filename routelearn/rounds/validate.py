@@ -164,7 +164,9 @@ def _check_places(given: Round) -> None:
     count = len(given.places)
     for profile, legs in given.legs.items():
         named = "" if profile == ANY else f" of the profile {shown(profile)}"
-        for what, matrix in (("distances", legs.distance), ("durations", legs.duration)):
+        for what, matrix in (("distances", legs.distance), ("durations", legs.duration), ("costs", legs.cost)):
+            if matrix is None:
+                continue
             if matrix.shape != (count, count):
                 rows = " x ".join(map(str, matrix.shape))
                 raise InputError(f"{given.source}: {count} places, but the {what}{named} are {rows}; one row for each")

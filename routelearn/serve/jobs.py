@@ -278,9 +278,9 @@ def _feasible(problem: Problem, x: Any, tours: Tensor) -> list[bool]:
 def solve(
     fields: dict[str, Any], limits: Limits, board: Board, send: Send | None, models: Models = SHIPPED
 ) -> dict[str, Any]:
-    """The best solution found in the request's seconds; `send` hears of every better one, but of rounds."""
+    """The best solution found in the request's seconds; `send` hears of better ones."""
     if "iterations" in fields:
-        return _round(fields, board.stop)
+        return _round(fields, board.stop, send)
     if fields["seconds"] == 0 and fields["solver"] is None:
         [[(_, result)]] = construct([(0, fields)], limits, models)
         if isinstance(result, Exception):
@@ -318,12 +318,12 @@ def round_of(fields: dict[str, Any]) -> Round:
     return round_from_document(document, SOURCE)
 
 
-def _round(fields: dict[str, Any], stop: threading.Event) -> dict[str, Any]:
+def _round(fields: dict[str, Any], stop: threading.Event, send: Send | None) -> dict[str, Any]:
     from routelearn.rounds.solving import solve_round
 
     found = solve_round(
         round_of(fields), seconds=fields["seconds"], iterations=fields["iterations"], seed=fields["seed"], threads=1,
-        stop=stop,
+        better=None if send is None else lambda one: send(_told(one, fields)), stop=stop,
     )  # fmt: skip
     return _told(found, fields)
 

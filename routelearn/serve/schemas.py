@@ -153,7 +153,7 @@ class RoundRequest(BaseModel):
     matrix: Any = Field(None, description="times or distances between depots and stops, in their order")
     durations: Any = Field(None, description="seconds of driving, as `matrix`")
     distances: Any = Field(None, description="distances, as `matrix`")
-    profiles: Any = Field(None, description="durations and distances by the vehicles' profile")
+    profiles: Any = Field(None, description="durations, distances and costs by the vehicles' profile")
     speed: Any = Field(None, description="units of length an hour, where places and no durations are given")
     allow_unassigned: Any = Field(None, description="leave out stops that cannot be served, with a reason")
     objective: Any = Field(None, description=next(o.help for o in attributes_of(Round) if o.name == "objective"))

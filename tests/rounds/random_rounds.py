@@ -163,6 +163,7 @@ class Maker:
         for probability, step in steps:
             if self.chance(probability):
                 step()
+        self.leg_costs(random.Random(self.round.source))
         self.round = replace(
             self.round,
             objective="vehicles" if self.fewest else "cost",
@@ -471,6 +472,14 @@ class Maker:
 
     # Attributes of the round
 
+    def leg_costs(self, rng: random.Random) -> None:
+        """Costs of legs by themselves, such as tolls; drawn apart, so that all else is as without them."""
+        if rng.random() < 0.15:
+            size = len(self.round.places)
+            tolls = np.array([[float(rng.choice((0, 0, 5, 40))) for _ in range(size)] for _ in range(size)])
+            legs = {name: replace(one, cost=tolls) for name, one in self.round.legs.items()}
+            self.round = replace(self.round, legs=legs)
+
     def apart(self) -> None:
         counts = [len(route.stops) for route in self.plan.routes]
         which = self.rng.choice(("stops", "stops", "time", "time", "both"))
@@ -533,7 +542,7 @@ def one_depot(round: Round) -> Round:
 
 def symmetric(round: Round) -> Round:
     legs = {
-        k: Legs(np.minimum(v.distance, v.distance.T), np.minimum(v.duration, v.duration.T))
+        k: replace(v, distance=np.minimum(v.distance, v.distance.T), duration=np.minimum(v.duration, v.duration.T))
         for k, v in round.legs.items()
     }
     return replace(round, legs=legs)
@@ -577,6 +586,10 @@ ATTRIBUTES: dict[str, tuple[Callable[[Round], bool], Callable[[Round], Round]]] 
     ),
     "most_time_apart": (lambda r: r.most_time_apart < FOREVER, lambda r: replace(r, most_time_apart=FOREVER)),
     "allow_unassigned": (lambda r: r.allow_unassigned, lambda r: replace(r, allow_unassigned=False)),
+    "leg costs": (
+        lambda r: any(legs.cost is not None for legs in r.legs.values()),
+        lambda r: replace(r, legs={name: replace(legs, cost=None) for name, legs in r.legs.items()}),
+    ),
     "not symmetric": (
         lambda r: any(not np.array_equal(legs.distance, legs.distance.T) for legs in r.legs.values()), symmetric,
     ),

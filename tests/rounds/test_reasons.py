@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import random
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from random_rounds import random_round
+from reason_cases import crowded, fits, one_more, scarce
 from round_cases import line, stop, van
 
 from routelearn.rounds import reasons
@@ -17,6 +15,7 @@ from routelearn.rounds.model import Break, Round
 from routelearn.rounds.plan import Drive, Plan
 from routelearn.rounds.reasons import explain, reason, with_reasons
 from routelearn.rounds.referee import judge
+from routelearn.rounds.survey import Survey
 from routelearn.rounds.timing import RULES, plan_of, schedule
 
 FIELDS = {  # what may differ in a round without a rule
@@ -27,32 +26,6 @@ FIELDS = {  # what may differ in a round without a rule
 }  # fmt: skip
 
 
-def insertions(round: Round, drives: tuple[Drive, ...], group: tuple[int, ...]) -> Iterator[tuple[Drive, ...]]:
-    """Every plan with a stop or a shipment more, written again for the test."""
-    for number in range(len(drives) + 1):
-        kinds = [drives[number].vehicle] if number < len(drives) else range(len(round.vehicles))
-        for kind in kinds:
-            old = drives[number].order if number < len(drives) else ()
-            orders = {old}
-            if old and sum(at < 0 for at in old) + 1 < round.vehicles[kind].trips:
-                for reload in round.vehicles[kind].reloads:
-                    orders |= {(*old[:i], ~reload, *old[i:]) for i in range(len(old) + 1)}
-            for part in group:
-                orders = {(*order[:i], part, *order[i:]) for order in orders for i in range(len(order) + 1)}
-            for order in orders:
-                yield (*drives[:number], Drive(kind, order), *drives[number + 1 :])
-
-
-def group_of(round: Round, number: int) -> tuple[int, ...]:
-    return next((pair for pair in round.shipments if number in pair), (number,))
-
-
-def fits(round: Round, plan: Plan, number: int) -> bool:
-    free = replace(round, allow_unassigned=True)
-    group = group_of(round, number)
-    return any(not plan_of(free, drives).violations for drives in insertions(free, plan.drives, group))
-
-
 def differing(a: Round, b: Round) -> set[str]:
     """The fields of rounds, stops and vehicles in which two rounds differ."""
     found = {f.name for f in dataclasses.fields(Round) if f.name not in ("stops", "vehicles", "legs", "xy", "latlon")
@@ -60,24 +33,6 @@ def differing(a: Round, b: Round) -> set[str]:
     for one, other in zip((*a.stops, *a.vehicles), (*b.stops, *b.vehicles), strict=True):
         found |= {f.name for f in dataclasses.fields(one) if getattr(one, f.name) != getattr(other, f.name)}
     return found
-
-
-def scarce(seed: int) -> tuple[Round, Plan]:
-    """A round with too few vehicles, and a plan from insertion that serves what it can."""
-    rng = random.Random(seed)
-    round = random_round(seed, most_stops=8)
-    vehicles = [replace(v, number=1, kept=()) for v in round.vehicles[: rng.randint(1, 2)]]
-    round = replace(round, vehicles=tuple(vehicles), allow_unassigned=True)
-    if rng.random() < 0.3:  # one that nobody can take
-        stops = list(round.stops)
-        stops[0] = replace(stops[0], skills=frozenset({"9"}))
-        round = replace(round, stops=tuple(stops))
-    drives: tuple[Drive, ...] = ()
-    groups = {group_of(round, i) for i in range(len(round.stops))}
-    for group in rng.sample(sorted(groups), len(groups)):
-        better = [new for new in insertions(round, drives, group) if not plan_of(round, new).violations]
-        drives = min(better, key=lambda new: plan_of(round, new).cost, default=drives)
-    return round, plan_of(round, drives)
 
 
 def test_without_the_named_rule_alone_the_stop_fits() -> None:
@@ -158,6 +113,20 @@ def test_words(round: Round, drives: list[Drive], words: str) -> None:
     plan = plan_of(replace(round, allow_unassigned=True), drives)
     assert not plan.violations
     assert reason(round, plan, plan.unassigned[0].stop) == words
+
+
+def test_reasons_of_a_large_round_are_true() -> None:
+    """Where many stops are left out, few places are tried for each."""
+    round, plan = crowded(1, 150)
+    assert len(plan.unassigned) > 40
+    told = with_reasons(round, plan)
+    for entry in told.unassigned[::4]:
+        assert one_more(round, plan, entry.stop) is None, entry.reason
+        found = explain(round, plan, entry.stop, survey=Survey(round, plan), most=1)
+        assert found.words == entry.reason
+        more = one_more(found.relaxed, plan, entry.stop)
+        assert more is not None, entry.reason
+        assert not judge(found.relaxed, more).violations
 
 
 def test_several_rules_are_all_named() -> None:

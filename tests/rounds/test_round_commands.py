@@ -57,6 +57,19 @@ def test_a_round_is_solved_and_told(routelearn, files, inserting):
     assert Path("plan.html").read_text().startswith("<!DOCTYPE html>")
 
 
+def test_a_vehicle_that_is_a_number_is_called_one_and_waits_are_minutes(routelearn, tmp_path, monkeypatch, inserting):
+    monkeypatch.chdir(tmp_path)
+    Path("tour.csv").write_text(
+        "Name;x;y;Menge;von;bis\nLager;0;0;;08:00;16:00\nCafé;1;0;5;09:00;10:00\nCafé;2;0;5;12:07;13:00\n"
+    )
+    options = ("--vehicles", "2", "--capacity", "10,12", "--shift", "8:00-16:00", "--speed", "10", "--seconds", "0.05")
+    status, out, _ = routelearn("solve", "tour.csv", *options)
+    assert status == 0
+    assert "vehicle 1  2 stops" in out
+    assert "Café (2)" in out
+    assert not [line for line in out.splitlines() if "Café" in line and " s " in line]
+
+
 def test_options_reach_the_reader_by_name(routelearn, files, inserting):
     status, _, err = routelearn(
         "solve", "city.csv", "--seconds", 0, "--matrix", "m.csv", "--vehicles", "vans.csv", "--capacity", "100,100,60",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import copy
+import json
 import time
 from pathlib import Path
 
@@ -44,6 +45,27 @@ def test_a_plan_is_checked(server):
     assert body.get("violations", []) == []
     assert body["routes"][0]["visits"][3]["columns"] == {"note": "ring twice"}
     assert "drawing" not in body
+
+
+def test_a_stream_sends_plans_that_keep_the_rules_and_then_the_last(server):
+    events, kind = [], None
+    body = {**ROUND, "seconds": 0.5, "drawing": True}
+    with httpx.stream("POST", f"{server.url}/solve/stream", json=body, timeout=300) as response:
+        for line in response.iter_lines():
+            if line.startswith("event: "):
+                kind = line[7:]
+            elif line.startswith("data: "):
+                events.append((kind, json.loads(line[6:])))
+    assert [kind for kind, _ in events][-1] == "done"
+    assert {kind for kind, _ in events[:-1]} == {"better"}
+    last = events[-1][1]
+    for _, answer in events:
+        assert set(answer) == set(last)
+        routes = [{"vehicle": route["vehicle"], "stops": route["stops"]} for route in answer["routes"]]
+        again = post(server, "/check", {**ROUND, "routes": routes}).json()
+        assert again.get("violations", []) == []
+        assert again["cost"] == pytest.approx(answer["cost"])
+    assert last["cost"] <= events[0][1]["cost"]
 
 
 def test_every_violation_is_told(server):

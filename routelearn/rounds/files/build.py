@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,8 @@ from routelearn.rounds.files.sites import Sites
 from routelearn.rounds.files.table import Table, check_options, settings_of, timed
 from routelearn.rounds.model import ANY, Legs, Round, Stop, Vehicle
 from routelearn.rounds.validate import checked
+
+LONG = 180  # minutes of one service, say, beyond which they may be seconds
 
 
 @dataclass
@@ -168,8 +170,11 @@ class Builder:
                 and any(_bare_number(value) for value in table.columns[name])
             ]
             if bare:
+                values = [value for table in (self.stops, self.vehicles) if table is not None
+                          for name in bare for value in table.columns.get(name, ())]  # fmt: skip
+                hint = _long(values) if self.times.clock else ""
                 unit = "minutes, since times are" if self.times.clock else "seconds, since no times are"
-                notes.append(f"in {unit} clock times: {', '.join(bare)}")
+                notes.append(f"in {unit} clock times: {', '.join(bare)}{hint}")
             if self.times.hours:
                 notes.append("stretches such as 8-12 are read as hours of the day")
         if self.stops.unclaimed:
@@ -177,6 +182,13 @@ class Builder:
         if self.vehicles is not None and self.vehicles.unclaimed:
             notes.append(f"of the vehicles {not_used(self.vehicles.unclaimed)}")
         return notes
+
+
+def _long(values: Iterable[Any]) -> str:
+    """A hint where minutes seem to be seconds."""
+    numbers = [float(str(value).replace(",", ".")) for value in values if _bare_number(value)]
+    most = max(numbers, default=0.0)
+    return f" (up to {most:g}; write {most:g} s where seconds are meant)" if most > LONG else ""
 
 
 def _bare_number(value: Any) -> bool:

@@ -80,7 +80,7 @@ class Cells:
         whole = [raw for raw in (first, last) if not blank(raw) and clock.moment(raw) is None and clock.stretches(raw)]
         if whole:  # window_1 and window_2 are two windows, not two ends
             return tuple(window for raw in whole for window in self.times.windows(raw, where, what))
-        return (self.times.window(first, last, where, what),)
+        return (self.times.window(first, last, where, what, names.get("2")),)
 
     def _numbered(
         self, names: Mapping[str, str], numbers: list[str], row: Mapping[str, Any], where: str
@@ -92,5 +92,5 @@ class Cells:
         for low, high in pairs:
             first, last = (None if name is None else row.get(name) for name in (low, high))
             if not (blank(first) and blank(last)):
-                found.append(self.times.window(first, last, where, low or high or "window"))
+                found.append(self.times.window(first, last, where, low or high or "window", high))
         return tuple(found) or (ALWAYS,)

@@ -239,12 +239,14 @@ class Times:
             )
         return tuple(self.window(first, last, where, what) for first, last in found)
 
-    def window(self, first: Any, last: Any, where: str, what: str) -> Window:
-        """From one time to another; a blank end is open."""
+    def window(self, first: Any, last: Any, where: str, what: str, what_last: str | None = None) -> Window:
+        """From one time to another; a blank end is open. `what_last` names the column of the other, if it has one."""
         low = ALWAYS[0] if blank(first) else self.at(first, where, what)
-        high = ALWAYS[1] if blank(last) else self.at(last, where, what)
+        high = ALWAYS[1] if blank(last) else self.at(last, where, what_last or what)
         if high < low and self.clock:
-            night = "; write 30:00 for 6:00 of the next day" if self.first is None else ""
+            hours, minutes = divmod(int(high) // MINUTE, 60)
+            next_day = f", or write {hours + 24}:{minutes:02d} for {_text(last)} of the next day"
+            night = f"; swap them{next_day if self.first is None else ''}"
             raise InputError(f"{where}: {what} runs backwards, from {_text(first)} to {_text(last)}{night}")
         return (low, high)
 

@@ -31,6 +31,7 @@ class Given(NamedTuple):
     unit: Unit = ""
     plain: Matrix | None = None  # it does not say which of the two it is
     labels: tuple[str, ...] | None = None
+    costs: Matrix | None = None  # of legs, beside the vehicles' prices
 
     def in_order(self, ids: tuple[str, ...], source: str) -> Given:
         """The rows in the order of the places, where labels name them."""
@@ -39,8 +40,9 @@ class Given(NamedTuple):
             return None if matrix is None else Lengths(matrix, self.labels).in_order(ids, source)
 
         return self._replace(
-            distances=fix(self.distances), durations=fix(self.durations), plain=fix(self.plain), labels=None
-        )
+            distances=fix(self.distances), durations=fix(self.durations), plain=fix(self.plain), labels=None,
+            costs=fix(self.costs),
+        )  # fmt: skip
 
     @property
     def size(self) -> int:
@@ -112,16 +114,18 @@ def parse_lengths(text: str, source: str, options: Mapping[str, Any]) -> Given:
 
 
 def of_document(data: Mapping[str, Any], source: str) -> Given:
-    """`durations` and `distances`, as OSRM's table service gives them."""
+    """`durations` and `distances`, as OSRM's table service gives them, and `costs` of legs beside them."""
     code = data.get("code", "Ok")
     if isinstance(code, str) and code.lower() != "ok":
         raise InputError(f"{source}: OSRM answered {shown(code)}: {shown(data.get('message', 'no table'))}")
-    durations = table_of(data.get("durations"), source, "durations")
-    distances = table_of(data.get("distances"), source, "distances")
-    if durations is not None and distances is not None and len(durations) != len(distances):
-        raise InputError(f"{source}: {len(durations)} rows of durations, but {len(distances)} of distances")
+    found = {key: table_of(data.get(key), source, key) for key in ("durations", "distances", "costs")}
+    (first, rows), *others = [(key, len(one)) for key, one in found.items() if one is not None] or [("", 0)]
+    for key, count in others:
+        if count != rows:
+            raise InputError(f"{source}: {rows} rows of {first}, but {count} of {key}")
     osrm = "code" in data or "sources" in data or "destinations" in data
-    return Given(distances, durations, "m" if osrm and distances is not None else "")
+    unit: Unit = "m" if osrm and found["distances"] is not None else ""
+    return Given(found["distances"], found["durations"], unit, costs=found["costs"])
 
 
 def table_of(rows: Any, source: str, what: str) -> Matrix | None:
@@ -210,4 +214,4 @@ def measured(
             raise InputError(f"{source}: {timed}, but no durations; {SPEED}")
         else:
             durations = np.zeros_like(distances)
-    return Measured(Legs(distances, durations), unit, only, tuple(notes))
+    return Measured(Legs(distances, durations, given.costs), unit, only, tuple(notes))

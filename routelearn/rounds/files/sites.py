@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -42,7 +43,7 @@ class Sites:
         return [self._stop(i) for i in self.inner]
 
     def _ids(self) -> tuple[str, ...]:
-        """The ids; without any, the names if no two are the same; otherwise numbers."""
+        """The ids; without any, the names, told apart by a number; otherwise numbers."""
         table = self.table
         by_id, by_name = (table.names_of(word).get("") for word in ("id", "name"))
         if by_id is not None:
@@ -57,9 +58,7 @@ class Sites:
             return tuple(found)
         if by_name is not None:
             names = [str(row.get(by_name) or "").strip() for _, row in table.rows]
-            filled = tuple(name or str(i) for i, name in enumerate(names, 1))
-            if len(set(filled)) == len(filled):
-                return filled
+            return told_apart([name or str(i) for i, name in enumerate(names, 1)])
         first = table.rows[0][0] == "depot"
         numbers = [str(i + (0 if first else 1)) for i in range(len(table.rows))]
         return ("depot", *numbers[1:]) if first else tuple(numbers)
@@ -252,3 +251,18 @@ class Sites:
         raise InputError(
             f"{where}: {what} is {shown(raw)}, not the id or name of a depot or stop; leave it empty for the depot"
         )
+
+
+def told_apart(names: Sequence[str]) -> tuple[str, ...]:
+    """Names of which no two are the same: the second "Café" is "Café (2)"."""
+    taken, often = set(names), Counter[str]()
+    found = []
+    for name in names:
+        often[name] += 1
+        new = name
+        while often[name] > 1 and new in taken:
+            new = f"{name} ({often[name]})"
+            often[name] += new in taken
+        taken.add(new)
+        found.append(new)
+    return tuple(found)

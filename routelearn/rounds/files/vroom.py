@@ -15,7 +15,7 @@ from routelearn.data.names import not_used
 from routelearn.data.numbers import real, shown
 from routelearn.data.records import check_degrees
 from routelearn.errors import InputError
-from routelearn.rounds.files.lengths import Given, Unit, check_count, measured, rounding_of, speed_of, table_of
+from routelearn.rounds.files.lengths import Given, Unit, check_count, measured, of_document, rounding_of, speed_of
 from routelearn.rounds.files.table import text_of, timed
 from routelearn.rounds.model import (
     ALWAYS,
@@ -33,12 +33,13 @@ from routelearn.rounds.model import (
 )
 
 KEYS = ("jobs", "shipments", "vehicles", "matrices", "matrix", "description", "options", "problem", "name")
-OF_TASK = ("id", "description", "location", "location_index", "setup", "service", "time_windows")
+PER_TYPE = {"setup": "setup_per_type", "service": "service_per_type"}
+OF_TASK = ("id", "description", "location", "location_index", "time_windows", *PER_TYPE, *PER_TYPE.values())
 OF_JOB = (*OF_TASK, "delivery", "pickup", "amount", "skills", "priority")
 OF_SHIPMENT = ("pickup", "delivery", "amount", "skills", "priority", "description")
 OF_VEHICLE = (
     *("id", "profile", "description", "start", "start_index", "end", "end_index", "capacity", "costs", "skills"),
-    *("time_window", "breaks", "speed_factor", "max_tasks", "max_travel_time", "max_distance", "steps"),
+    *("time_window", "breaks", "speed_factor", "max_tasks", "max_travel_time", "max_distance", "steps", "type"),
 )
 OF_BREAK = ("id", "description", "time_windows", "service")
 OF_STEP = ("type", "id", "description")
@@ -162,15 +163,10 @@ class _Reader:
         found: dict[str, Given] = {}
         for profile, one in raw.items():
             where = f"{source}, matrices of {shown(profile)}"
-            if isinstance(one, dict) and "costs" in one:
-                raise InputError(f"{where}: 'costs' are not supported; give durations and the costs of vehicles")
-            self._known(one, ("durations", "distances"), where)
-            durations, distances = (table_of(one.get(key), where, key) for key in ("durations", "distances"))
-            if durations is None:
+            given = of_document(self._known(one, ("durations", "distances", "costs"), where), where)
+            if given.durations is None:
                 raise InputError(f"{where}: no durations")
-            if distances is not None and len(distances) != len(durations):
-                raise InputError(f"{where}: {len(durations)} rows of durations, but {len(distances)} of distances")
-            found[profile] = Given(distances, durations, "m" if distances is not None else "")
+            found[profile] = given._replace(unit="m" if given.distances is not None else "")
         sizes = {one.size for one in found.values()}
         if len(sizes) > 1:
             raise InputError(f"{source}: matrices of {' and '.join(map(str, sorted(sizes)))} rows; all need as many")
@@ -188,15 +184,17 @@ class _Reader:
             if given.plain is not None:
                 given = Given(durations=given.plain)
             matrices = {DEFAULT: given}
+        self.priced = {profile for profile, one in matrices.items() if one.costs is not None}
         if matrices:
             self.by_index = True
             size = next(iter(matrices.values())).size
             self.locations = [None] * size
             self.names = [str(i) for i in range(size)]
-        stops, shipments, where = self._tasks()
         vehicles = self._list(data.get("vehicles"), source, "vehicles")
         if not vehicles:
             raise InputError(f"{source}: no vehicles")
+        self.types = {str(one.get("type", "")) for one in vehicles if isinstance(one, dict)}
+        stops, shipments, where = self._tasks()
         self.number = {key: i for i, key in enumerate(self.keys)}
         fleet = [self._vehicle(one, f"{source}, vehicle {k}") for k, one in enumerate(vehicles, 1)]
         check_count(len(self.locations), source)
@@ -292,12 +290,25 @@ class _Reader:
             delivery=delivery,
             pickup=pickup,
             windows=self._windows(task.get("time_windows"), where),
-            service=self._number(task.get("service"), where, "service"),
-            setup=self._number(task.get("setup"), where, "setup"),
+            service=self._lasting(task, where, "service"),
+            setup=self._lasting(task, where, "setup"),
             priority=0 if priority is None else self._whole(priority, where, "priority"),
             skills=self._skills(owner.get("skills"), where),
             columns={"description": str(said)} if said is not None else {},
         )
+
+    def _lasting(self, task: Mapping[str, Any], where: str, what: str) -> float:
+        """How long a task takes: by type of vehicle only where all that there are agree."""
+        usual, key = self._number(task.get(what), where, what), PER_TYPE[what]
+        if task.get(key) is None:
+            return usual
+        by_type = task[key]
+        if not isinstance(by_type, dict):
+            raise InputError(f"{where}: {key} is {shown(by_type)}; an object of types is needed")
+        found = {self._number(by_type.get(kind), where, key, usual) for kind in self.types}
+        if len(found) > 1:
+            raise InputError(f"{where}: {shown(key)} that differs between the vehicles is not supported; give {what}")
+        return found.pop() if found else usual
 
     def _vehicle(self, raw: Any, where: str) -> tuple[Vehicle, str, float]:
         """A vehicle with distances in metres, its profile's name in the file, and its speed factor."""
@@ -306,12 +317,15 @@ class _Reader:
         name = self._id(one, where)
         start = self._place(one.get("start"), one.get("start_index"), where, f"start of {name}")
         end = self._place(one.get("end"), one.get("end_index"), where, f"end of {name}")
+        profile = text_of(one.get("profile", DEFAULT), where, "the profile")
+        own = profile in self.priced  # its matrix says what legs cost
+        if own and (key := next((key for key in ("per_hour", "per_km") if costs.get(key) is not None), None)):
+            raise InputError(f"{where}, costs: {key!r} beside the costs of the profile's matrix; leave one of them out")
         shift = ALWAYS if one.get("time_window") is None else self._window(one["time_window"], where, "time_window")
         kept, shift = self._steps(one.get("steps"), where, shift)
         factor = self._number(one.get("speed_factor"), where, "speed_factor", 1.0)
         if factor <= 0:
             raise InputError(f"{where}: speed_factor is {factor:g}; it must be positive")
-        profile = text_of(one.get("profile", DEFAULT), where, "the profile")
         most = one.get("max_tasks")
         vehicle = Vehicle(
             id=name,
@@ -321,7 +335,7 @@ class _Reader:
             shift=shift,
             fixed_cost=self._number(costs.get("fixed"), where, "fixed"),
             distance_cost=self._number(costs.get("per_km"), where, "per_km") / KM,
-            driving_cost=self._number(costs.get("per_hour"), where, "per_hour", HOUR) / HOUR,
+            driving_cost=self._number(costs.get("per_hour"), where, "per_hour", 0.0 if own else HOUR) / HOUR,
             max_driving=self._number(one.get("max_travel_time"), where, "max_travel_time", FOREVER),
             max_distance=self._number(one.get("max_distance"), where, "max_distance", FOREVER),
             max_stops=None if most is None else self._whole(most, where, "max_tasks"),
@@ -402,7 +416,7 @@ class _Reader:
                     f"{source}, vehicle {k}: no matrices of the profile {shown(profile)}; there is {known}"
                 )
             of = base.get(profile) or next(iter(base.values()))
-            legs.setdefault(vehicle.profile, of if factor == 1 else Legs(of.distance, of.duration / factor))
+            legs.setdefault(vehicle.profile, of if factor == 1 else Legs(of.distance, of.duration / factor, of.cost))
         legs = {ANY: next(iter(legs.values())), **legs}
         return legs, unit, notes
 

@@ -33,6 +33,7 @@ UNEQUAL = 1e9  # what routes that are not alike cost, in stops left out, when pl
 SEEDS = 7919  # between the seeds of two threads
 
 Watch = Callable[[float, float], None]  # (seconds, cost) of a new best plan
+Between = Callable[[float, Callable[[], tuple[Drive, ...]]], None]  # the search's price of the best plan, and that plan
 
 
 class Engine:
@@ -42,6 +43,8 @@ class Engine:
         self.round, self.data = x, data_of(x) if data is None else data
         self.routes, self.desk = new_routes(self.data), new_desk(self.data)
         self.random = random_state(seed)
+        self.must = np.array([stop.penalty is None for stop in x.stops], dtype=np.bool_)
+        self.extra = self.data.vehicle["fixed"] - [v.fixed_cost for v in x.vehicles]  # where vehicles come first
 
     def take_up(self, plan: Ints) -> None:
         """Go on from another engine's best plan of the same round."""
@@ -98,9 +101,22 @@ class Engine:
         """Of the best plan; more than that of any whose routes are alike, if its are not."""
         return float(self.desk.real[BEST] + UNEQUAL * self.data.much * self.desk.real[BEST_ABOVE])
 
-    def drives(self) -> tuple[Drive, ...]:
-        """The best plan."""
-        d, found, at, best = self.data, [], 0, self.desk.best
+    @property
+    def told(self) -> float:
+        """What the best plan costs its user: without the search's prices of stops left out and of vehicles."""
+        d, best = self.data, self.desk.best
+        ends = best == -1
+        plan = best[: int(np.argmax(ends[1:] & ends[:-1])) + 1] if best[0] >= 0 else best[:0]
+        heads = np.append(True, plan[:-1] == -1)[: len(plan)]  # the slots of the vehicles
+        missing = self.must.copy()
+        missing[plan[~heads & (plan >= 0)]] = False
+        more = self.extra[d.slot["kind"][plan[heads]]].sum() + d.stop["unserved"][missing].sum()
+        return float(self.desk.real[BEST] - more)
+
+    def drives(self, best: Ints | None = None) -> tuple[Drive, ...]:
+        """The best plan, or one that another engine of the round found."""
+        d, found, at = self.data, [], 0
+        best = self.desk.best if best is None else best
         while best[at] >= 0:
             kind = int(d.slot["kind"][best[at]])
             at += 1
@@ -129,14 +145,17 @@ def search_round(
     seed: int = 0,
     start: Sequence[Drive] | None = None,
     watch: Watch | None = None,
+    between: Between | None = None,
     threads: int | None = None,
     stop: threading.Event | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> tuple[Drive, ...]:
     """The best plan found in `seconds`, or in `iterations` of the search on every thread, which then repeats exactly.
 
-    `stop`, or an interrupt, ends the search early with what it has; an interrupt sets it. Without `threads` there are
-    as many as processors, up to MOST_THREADS; one where iterations count. `clock` tells the seconds.
+    `watch` hears what each better plan costs; `between` is offered the best plan again and again, by one thread, which
+    searches on when it returns. `stop`, or an interrupt, ends the search early with what it has; an interrupt sets it.
+    Without `threads` there are as many as processors, up to MOST_THREADS; one where iterations count. `clock` tells
+    the seconds.
     """
     began, stop = clock(), stop or threading.Event()
     if threads is None:
@@ -152,8 +171,13 @@ def search_round(
         with lock:
             if engine.cost < best:
                 best, best_plan[:] = engine.cost, engine.desk.best
-                if watch is not None:
-                    watch(clock() - began, best)
+                if watch is not None and engine.desk.real[BEST_ABOVE] == 0:
+                    watch(clock() - began, engine.told)
+
+    def best_drives() -> tuple[Drive, ...]:
+        with lock:
+            plan = best_plan.copy()
+        return engines[0].drives(plan)
 
     def search(engine: Engine) -> None:
         engine.construct(start or ())
@@ -183,6 +207,9 @@ def search_round(
             rate = work / max(now - then, 1e-9)
             if engine.cost < before:
                 tell(engine)
+            if between is not None and engine is engines[0]:
+                between(best, best_drives)
+                now = clock()
 
     with ThreadPoolExecutor(max(1, threads - 1)) as pool:
         others = [pool.submit(search, engine) for engine in engines[1:]]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from routelearn.rounds.model import Round, Vehicle, Window
+from routelearn.rounds.model import Legs, Round, Vehicle, Window
 from routelearn.search.graph import Floats, nearest
 
 Flags = NDArray[np.bool_]
@@ -138,7 +138,12 @@ def legs_of(x: Round, places: NDArray[np.int64]) -> NodeLegs:
     priced = [(m, v.distance_cost, v.driving_cost) for m, v in zip(profile, x.vehicles, strict=True)]
     prices = sorted(set(priced))
     limited = any(v.max_distance < np.inf for v in x.vehicles)
-    cost = by_node([legs[m].distance * by_length + legs[m].duration * by_time for m, by_length, by_time in prices])
+
+    def priced_by(one: Legs, by_length: float, by_time: float) -> Floats:
+        found: Floats = one.distance * by_length + one.duration * by_time
+        return found if one.cost is None else found + one.cost
+
+    cost = by_node([priced_by(legs[m], by_length, by_time) for m, by_length, by_time in prices])
     time = by_node([one.duration for one in legs])
     return NodeLegs(
         time if np.array_equal(cost, time) else cost,  # half the memory that a search reaches for

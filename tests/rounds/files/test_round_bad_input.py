@@ -16,9 +16,14 @@ HEAD = "id;x;y;Menge;von;bis;service;skills\n"
 DEPOT = "d;0;0;;;;;\n"
 GOOD = "a;3;4;5;08:00;10:00;5;\n"
 TABLES = [
-    ("a;3;4;5;10:00;08:00;5;\n", None, "a.csv, line 3: von runs backwards, from 10:00 to 08:00; write 30:00 for 6:00"),
-    ("a;3;4;5;8:00;480;5;\n", None, "a.csv, line 3: von is '480', but other times are clock times; write it as 08:30"),
-    ("a;3;4;5;8:00;10:75;5;\n", None, "a.csv, line 3: von is '10:75', not a time of day"),
+    (
+        "a;3;4;5;10:00;08:00;5;\n",
+        None,
+        "a.csv, line 3: von runs backwards, from 10:00 to 08:00; swap them, or write 32:00",
+    ),
+    ("a;3;4;5;08:00;25:99;5;\n", None, "a.csv, line 3: bis is '25:99', not a time of day; write it as 08:30"),
+    ("a;3;4;5;8:00;480;5;\n", None, "a.csv, line 3: bis is '480', but other times are clock times; write it as 08:30"),
+    ("a;3;4;5;8:00;10:75;5;\n", None, "a.csv, line 3: bis is '10:75', not a time of day"),
     (
         "a;3;4;200;;;5;\n",
         None,

@@ -107,7 +107,7 @@ def test_clock_times_that_go_backwards():
     times = Times("a.csv")
     times.look(["22:00-06:00"])
     with pytest.raises(
-        InputError, match="line 3: Nacht runs backwards, from 22:00 to 06:00; write 30:00 for 6:00 of the"
+        InputError, match="Nacht runs backwards, from 22:00 to 06:00; swap them, or write 30:00 for 06:00 of the next"
     ):
         times.windows("22:00-06:00", "a.csv, line 3", "Nacht")
     assert times.windows("22:00-30:00", "a.csv, line 3", "Nacht") == ((22 * H, 30 * H),)

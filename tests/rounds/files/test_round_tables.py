@@ -11,6 +11,7 @@ from round_samples import workbook
 from routelearn.errors import InputError
 from routelearn.rounds.files import parse_round, round_from_document
 from routelearn.rounds.files.columns import Column, column_of
+from routelearn.rounds.files.sites import told_apart
 from routelearn.rounds.model import ANY, FOREVER, Round, Stop, Vehicle
 
 H = 3600.0
@@ -206,6 +207,19 @@ def test_depots_are_marked_named_or_first():
     first = "id,x,y,service\na,3,4,5\nb,0,0,1\n"
     assert [stop.id for stop in read(first).stops] == ["b"]
     assert [stop.id for stop in read(first, depot="b").stops] == ["a"]
+
+
+def test_stops_of_one_name_are_told_apart():
+    assert told_apart(["a", "b", "a", "a (2)", "a"]) == ("a", "b", "a (3)", "a (2)", "a (4)")
+    text = "Name;x;y;von;bis\nLager;0;0;;\nCafé;1;0;8:00;9:00\nCafé;2;0;9:00;10:00\n"
+    assert [stop.id for stop in read(text, speed=10).stops] == ["Café", "Café (2)"]
+
+
+def test_minutes_that_may_be_seconds_are_pointed_out():
+    text = "id,x,y,from,to,service\nd,0,0,,,\na,1,0,8:00,20:00,{}\n"
+    for service, hint in (("300", " (up to 300; write 300 s where seconds are meant)"), ("5", "")):
+        notes = read(text.format(service), speed=10).notes
+        assert f"in minutes, since times are clock times: service{hint}" in notes
 
 
 def test_where_vehicles_start_is_a_depot():

@@ -11,8 +11,12 @@ from typing import Any
 import pytest
 
 from routelearn.errors import InputError
+from routelearn.rounds.document import document_of
 from routelearn.rounds.files import parse_round, read_round, round_from_document
 from routelearn.rounds.model import ALWAYS, FOREVER
+from routelearn.rounds.plan import Drive
+from routelearn.rounds.referee import judge
+from routelearn.rounds.timing import plan_of
 
 FOLDER = os.environ.get("ROUTELEARN_ROUNDS")
 DURATIONS = [[0, 60, 120], [60, 0, 90], [120, 90, 0]]
@@ -142,7 +146,9 @@ def test_steps_are_kept():
         (("vehicles",), [], "no vehicles"),
         (("shipments", 0, "delivery"), ..., "shipment 1: no delivery; a shipment needs both halves"),
         (("matrices", "car", "durations"), [[0, 1], [1, 0]], "2 rows of durations, but 3 of distances"),
-        (("matrices", "car", "costs"), DURATIONS, "'costs' are not supported"),
+        (("matrices", "car", "costs"), DURATIONS, "vehicle 1, costs: 'per_hour' beside the costs of the profile's"),
+        (("matrices", "car", "costs"), [[0, 1], [1, 0]], "3 rows of durations, but 2 of costs"),
+        (("jobs", 0, "setup_per_type"), [9], "setup_per_type is .*; an object of types is needed"),
         (("matrices", "car", "distances"), ..., "per_km or max_distance, but no distances; add them"),
         (("clusters",), [], "'clusters' is not supported; the keys are jobs"),
     ],
@@ -151,6 +157,38 @@ def test_what_is_refused_by_name(path, to, words):
     with pytest.raises(InputError, match=words) as raised:
         round_from_document(changed(*path, to=to), "vroom.json")
     assert "\n" not in str(raised.value)
+
+
+def test_costs_of_legs_are_what_counts():
+    """VROOM's own cost of this document is 17: the way 0, 1, 2, 0 at 1 + 4 + 5 and the fixed cost."""
+    document = {
+        "vehicles": [{"id": 1, "start_index": 0, "end_index": 0, "costs": {"fixed": 7}, "speed_factor": 2}],
+        "jobs": [{"id": 1, "location_index": 1}, {"id": 2, "location_index": 2}],
+        "matrices": {
+            "car": {
+                "durations": [[0, 100, 200], [110, 0, 50], [210, 60, 0]],
+                "costs": [[0, 1, 2], [3, 0, 4], [5, 6, 0]],
+            }
+        },
+    }
+    found = round_from_document(document, "vroom.json")
+    plan = plan_of(found, [Drive(0, (0, 1))])
+    assert plan.cost == 17
+    assert plan.routes[0].driving == 180
+    assert judge(found, plan).violations == ()
+    assert judge(found, plan).cost == 17
+    again = round_from_document(document_of(found), "again.json")
+    assert plan_of(again, [Drive(0, (0, 1))]).cost == 17
+
+
+def test_times_by_type_are_read_where_all_vehicles_agree():
+    document = changed("jobs", 0, "service_per_type", to={"bike": 9, "lorry": 70})
+    for vehicle in document["vehicles"]:
+        vehicle["type"] = "bike"
+    assert round_from_document(document, "vroom.json").stops[0].service == 9
+    document["vehicles"][1]["type"] = "lorry"
+    with pytest.raises(InputError, match="job 1: 'service_per_type' that differs between the vehicles is not supp"):
+        round_from_document(document, "vroom.json")
 
 
 @pytest.mark.skipif(not FOLDER, reason="ROUTELEARN_ROUNDS does not name the folder of benchmark rounds")

@@ -25,9 +25,9 @@ from routelearn.errors import InputError
 from routelearn.problems import PROBLEMS
 from routelearn.serve import catalogue
 from routelearn.serve import schemas as s
-from routelearn.serve.batching import Job, lane_of
+from routelearn.serve.answering import MEASURED, PLACES, field_of, source_of
+from routelearn.serve.batching import Ticket, lane_of
 from routelearn.serve.guard import Guard
-from routelearn.serve.jobs import MEASURED, PLACES, field_of, source_of
 from routelearn.serve.limits import Limits, Refused, over
 from routelearn.serve.metrics import CONTENT_TYPE, Metrics
 from routelearn.serve.parsing import AS_BYTES, Parser, UnreadRoute
@@ -133,7 +133,7 @@ class Service:
             raise over(422, "rollouts", self.limits.rollouts, f"{rollouts} constructions", "decode")
         return rollouts
 
-    def submit(self, request: Request, kind: str, fields: dict[str, Any], part: Any = None) -> Job:
+    def submit(self, request: Request, kind: str, fields: dict[str, Any], part: Any = None) -> Ticket:
         nodes = 0 if kind == "stops" else self.nodes(fields) if kind != "batch" else 0
         rollouts = self.rollouts(fields, nodes) if "seconds" in fields else 1
         lane = lane_of(kind, fields, nodes, rollouts, self.with_model)
@@ -141,27 +141,27 @@ class Service:
 
     # ------------------------------------------------------------------------------------------- answering
 
-    async def answered(self, request: Request, *jobs: Job) -> list[tuple[int, bytes]]:
-        """The answers of the jobs; if the client goes away first, they are cancelled."""
+    async def answered(self, request: Request, *tickets: Ticket) -> list[tuple[int, bytes]]:
+        """The answers of the tickets; if the client goes away first, they are cancelled."""
         left: asyncio.Future[Any] = asyncio.create_task(_left(request))
         try:
-            for job in jobs:
-                await asyncio.wait((job.answer, left), return_when=asyncio.FIRST_COMPLETED)
-                if not job.answer.done():
+            for ticket in tickets:
+                await asyncio.wait((ticket.answer, left), return_when=asyncio.FIRST_COMPLETED)
+                if not ticket.answer.done():
                     raise Refused(499, "the client went away")
-            return [job.answer.result() for job in jobs]
+            return [ticket.answer.result() for ticket in tickets]
         except asyncio.CancelledError:  # the grace time is over: an answer all the same
             raise Refused(503, ENDING) from None
         finally:
             left.cancel()
-            for job in jobs:
-                self.pool.cancel(job)
+            for ticket in tickets:
+                self.pool.cancel(ticket)
 
     async def stream(self, request: Request, fields: dict[str, Any]) -> Response:
         """Server-sent events. Bad input gets a plain answer, because no event has been sent yet."""
         parts = Parts()
-        job = self.submit(request, "stream", fields, parts.put)
-        job.answer.add_done_callback(lambda _: parts.put(b""))
+        ticket = self.submit(request, "stream", fields, parts.put)
+        ticket.answer.add_done_callback(lambda _: parts.put(b""))
         left: asyncio.Future[Any] = asyncio.create_task(_left(request))
         first = asyncio.create_task(parts.get())
         try:
@@ -172,12 +172,12 @@ class Service:
             if not first.done():
                 left.cancel()
                 first.cancel()
-                self.pool.cancel(job)
+                self.pool.cancel(ticket)
         if not first.done():
             raise Refused(499, "the client went away")
-        if not first.result() and job.answer.result()[0] != 200:
+        if not first.result() and ticket.answer.result()[0] != 200:
             left.cancel()
-            return _response(*job.answer.result())
+            return _response(*ticket.answer.result())
 
         async def events() -> AsyncIterator[bytes]:
             part: bytes | None = first.result()
@@ -187,13 +187,13 @@ class Service:
                     while (part := await _next(parts, left)) is None and not left.done():
                         yield b": still searching\n\n"
                 if not left.done():
-                    status, body = job.answer.result()
+                    status, body = ticket.answer.result()
                     yield _event(b"done" if status == 200 else b"failed", body)
             except asyncio.CancelledError:
                 yield _event(b"failed", encode(Refused(503, ENDING).body()))
             finally:
                 left.cancel()
-                self.pool.cancel(job)
+                self.pool.cancel(ticket)
 
         return Events(events(), media_type="text/event-stream", headers={"cache-control": "no-store"})
 
@@ -371,15 +371,15 @@ def _add_solving(app: FastAPI, service: Service, bodies: s.Bodies) -> None:
         shared = {name: value for name, value in fields.items() if name != "instances"}
         service.rollouts(shared)  # the limit is on the seconds of all of them
         shared["seconds"] /= count
-        jobs: list[Job] = []
+        tickets: list[Ticket] = []
         try:
             for row, one in enumerate(fields["instances"]):
-                jobs.append(service.submit(request, "solve", {**one, **shared, "source": source_of(row)}))
+                tickets.append(service.submit(request, "solve", {**one, **shared, "source": source_of(row)}))
         except Refused:
-            for job in jobs:
-                service.pool.cancel(job)
+            for ticket in tickets:
+                service.pool.cancel(ticket)
             raise
-        answers = await service.answered(request, *jobs)
+        answers = await service.answered(request, *tickets)
         for status, text in answers:
             if status != 200:  # the whole request fails with the first instance that does
                 return _response(status, text)

@@ -36,7 +36,7 @@ class Metrics(CollectorRegistry):
         self.batch = Histogram(
             "routelearn_batch_size", "Requests handed to a worker at once.", lane, registry=self, buckets=SIZES
         )
-        self.cancelled = Counter("routelearn_cancelled_total", "Jobs whose client went away.", registry=self)
+        self.cancelled = Counter("routelearn_cancelled_total", "Tickets whose client went away.", registry=self)
         self.deaths = Counter(
             "routelearn_worker_deaths_total", "Workers that died and were replaced.", lane, registry=self
         )

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import OrderedDict, deque
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from routelearn.data.guess import guess
 from routelearn.data.names import table
@@ -29,14 +29,31 @@ class Ticket:
     """A request, or a part of one, on its way to a worker and back."""
 
     number: int
-    kind: str  # solve, stream, batch, stops, think, check
+    kind: str  # solve, stream, job, batch, stops, think, check
     fields: dict[str, Any]
     client: str
-    answer: asyncio.Future[tuple[int, bytes]]  # status and body
+    answer: asyncio.Future[tuple[int, Any]]  # status and body; of a job the body in every format
     part: Callable[[bytes], None] | None = None  # hears of better solutions
     attempts: int = 0
-    started: float = 0.0  # on the event loop's clock
+    started: float = 0.0  # on the monotonic clock; 0 while it waits
     gone: bool = field(default=False)  # nobody waits for the answer any more
+
+
+class Asked(NamedTuple):
+    """A whole request: the tickets that answer it."""
+
+    kind: str  # solve, round, batch
+    tickets: list[Ticket]
+    several: bool = False  # each ticket answers one instance of a batch
+
+    def combined(self, answers: Sequence[tuple[int, Any]]) -> tuple[int, Any]:
+        """Status and body of the whole; it fails with the first ticket that does."""
+        for status, body in answers:
+            if status != 200:
+                return status, body
+        if not self.several:
+            return answers[0]
+        return 200, b'{"answers":[' + b",".join(body for _, body in answers) + b"]}"
 
 
 class FairQueue:

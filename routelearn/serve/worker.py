@@ -16,6 +16,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from routelearn.errors import InputError
+from routelearn.serve.formats import Forms
 from routelearn.serve.limits import Limits, Refused
 
 log = logging.getLogger("routelearn.serve")
@@ -114,20 +115,25 @@ class ServiceWorker:
             self.send("done", [(number, *ready(result)) for number, result in group])
 
     def one(self, number: int, kind: str, fields: dict[str, Any]) -> None:
-        from routelearn.serve import answering
+        from routelearn.serve import answering, reading
         from routelearn.serve.think import think
         from routelearn.solving.board import Board
 
         board = self.boards[number] = Board()
         if number in self.cancelled:
             board.stop.set()
+
+        def tell(part: Any) -> None:
+            self.send("part", number, encode(part))
+
         calls: dict[str, Callable[[], Any]] = {
             "solve": lambda: answering.solve(fields, self.limits, board, None, self.models),
-            "stream": lambda: answering.solve(
-                fields, self.limits, board, lambda better: self.send("part", number, encode(better)), self.models
+            "stream": lambda: answering.solve(fields, self.limits, board, tell, self.models),
+            "job": lambda: answering.solve(
+                fields, self.limits, board, lambda better: tell(better["cost"]), self.models
             ),
             "batch": lambda: answering.solve_batch(fields, self.limits, board.stop, self.models),
-            "stops": lambda: answering.read_file(fields, self.limits),
+            "stops": lambda: reading.read_file(fields, self.limits),
             "check": lambda: answering.check(fields),
             "think": lambda: think(fields, self.limits, board.stop, self.models),
         }
@@ -141,8 +147,8 @@ class ServiceWorker:
         self.send("done", [(number, *ready(result))])
 
 
-def ready(result: Any) -> tuple[int, bytes]:
-    """Status and body of an answer or an exception, ready to be sent."""
+def ready(result: Any) -> tuple[int, Any]:
+    """Status and body of an answer or an exception, ready to be sent; of a job its body in every format."""
     from routelearn.serve.answering import field_of
 
     if isinstance(result, InputError):
@@ -152,6 +158,8 @@ def ready(result: Any) -> tuple[int, bytes]:
         result = Refused(500, f"internal error ({type(result).__name__}); see the service's log")
     if isinstance(result, Refused):
         return result.status, encode(result.body())
+    if isinstance(result, Forms):
+        return 200, result if len(result) > 1 else next(iter(result.values()))
     return 200, encode(result)
 
 
@@ -164,7 +172,7 @@ def warm(lane: str, models: dict[str, str]) -> None:
     """Weights and compiled code of what the lane serves, before the first request needs them."""
     from routelearn.problems import NumpyRng
     from routelearn.problems.base import to_single
-    from routelearn.serve import answering, think  # noqa: F401 (their imports take the time)
+    from routelearn.serve import answering, reading, think  # noqa: F401 (their imports take the time)
     from routelearn.serve.catalogue import served
 
     if lane == "construct":

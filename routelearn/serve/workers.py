@@ -188,6 +188,7 @@ class Pool:
             if ticket.gone or ticket.answer.done():
                 continue
             if ticket.attempts < ATTEMPTS:
+                ticket.started = 0.0
                 self.queues[worker.lane].put(ticket, first=True)
             else:
                 refusal = Refused(503, "the service worker of this request died twice; try again later")

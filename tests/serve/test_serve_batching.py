@@ -18,7 +18,7 @@ from routelearn.errors import InputError
 from routelearn.models.model_file import Model, save
 from routelearn.policies.base import shape_of
 from routelearn.problems import PROBLEMS
-from routelearn.serve import answering, catalogue
+from routelearn.serve import answering, catalogue, reading
 from routelearn.serve import think as thinking
 from routelearn.serve.batching import FairQueue, Ticket, lane_of, likely_problem
 from routelearn.serve.catalogue import random_instance
@@ -431,7 +431,7 @@ def test_a_file_of_a_library_comes_back_with_its_metric_instead_of_a_matrix(metr
 
     rows = "".join(f"{i + 1} {i * 37 % 101} {i * 53 % 89}\n" for i in range(40))
     text = f"NAME: t\nTYPE: TSP\nDIMENSION: 40\nEDGE_WEIGHT_TYPE: {metric}\nNODE_COORD_SECTION\n{rows}EOF\n"
-    fields = answering.read_file({"name": "t.tsp", "text": text}, LIMITS)
+    fields = reading.read_file({"name": "t.tsp", "text": text}, LIMITS)
     assert fields["metric"] == metric
     assert "matrix" not in fields
     assert (answering.prepare(fields, LIMITS).stops.matrix == tsplib.parse(text, "t.tsp").matrix).all()

@@ -20,7 +20,9 @@ def read(folder, text, name="tokens.toml"):
 
 
 def test_toml_and_json_say_the_same(tmp_path):
-    toml = f'[[token]]\nname = "a"\ntoken = "{GOOD}"\njobs = 3\n[[token]]\nname = "b"\nsha256 = "{digest_of("other")}"\n'
+    toml = (
+        f'[[token]]\nname = "a"\ntoken = "{GOOD}"\njobs = 3\n[[token]]\nname = "b"\nsha256 = "{digest_of("other")}"\n'
+    )
     entries = [{"name": "a", "token": GOOD, "jobs": 3}, {"name": "b", "sha256": digest_of("other")}]
     expected = [Token("a", digest_of(GOOD), None, None, 3), Token("b", digest_of("other"))]
     assert read(tmp_path, toml) == read(tmp_path, json.dumps({"token": entries}), "tokens.json") == expected
@@ -42,7 +44,10 @@ def test_toml_and_json_say_the_same(tmp_path):
         (f"[[token]]\nname = 'a'\ntoken = '{GOOD}'\nsha256 = 'x'", "give either token or sha256"),
         ("[[token]]\nname = 'a'\ntoken = 'short'", "the token has less than 16 characters; make one with: python -c"),
         ("[[token]]\nname = 'a'\nsha256 = 'ABC'", "sha256 is not 64 hexadecimal digits in lower case"),
-        (f"[[token]]\nname = 'a'\ntoken = '{GOOD}'\nsecond = 1", "'second' is not known; the keys are name, token, sha"),
+        (
+            f"[[token]]\nname = 'a'\ntoken = '{GOOD}'\nsecond = 1",
+            "'second' is not known; the keys are name, token, sha",
+        ),
         (f"[[token]]\nname = 'a'\ntoken = '{GOOD}'\njobs = 0", "jobs is 0; a whole number above 0 is needed, or leave"),
         (f"[[token]]\nname = 'a'\ntoken = '{GOOD}'\njobs = 1.5", "jobs is 1.5; a whole number above 0"),
         (f"[[token]]\nname = 'a'\ntoken = '{GOOD}'\nrequests_per_minute = true", "is True; a number above 0 is needed"),
@@ -97,7 +102,12 @@ def test_an_allowance_refills_evenly_and_says_when_to_come_again(monkeypatch):
     with pytest.raises(Refused) as refused:
         allowance.take(1, "x")
     told = refused.value
-    assert (told.status, told.limit, told.value, told.headers()) == (429, "requests_per_minute", 3, {"retry-after": "20"})
+    assert (told.status, told.limit, told.value, told.headers()) == (
+        429,
+        "requests_per_minute",
+        3,
+        {"retry-after": "20"},
+    )
     clock.now = 19.9
     with pytest.raises(Refused):
         allowance.take(1, "x")

@@ -76,28 +76,30 @@ class Server:
         self.process.stderr.close()
 
 
+QUOTAS = {
+    "many": {},
+    "other": {},
+    "two_requests": {"requests_per_minute": 2},
+    "little_search": {"search_seconds_per_hour": 1.5},
+    "one_job": {"jobs": 1},
+}
+
+
 class Guarded(Server):
     """A server with tokens of several names and quotas, and an access log."""
 
     unlimited = "that of the environment"
-    quotas = {
-        "many": {},
-        "other": {},
-        "two_requests": {"requests_per_minute": 2},
-        "little_search": {"search_seconds_per_hour": 1.5},
-        "one_job": {"jobs": 1},
-    }
 
     def __init__(self, folder):
         self.log, file = folder / "access.log", folder / "tokens.json"
-        entries = [{"name": name, "token": self.token(name), **quota} for name, quota in self.quotas.items()]
+        entries = [{"name": name, "token": self.token(name), **quota} for name, quota in QUOTAS.items()]
         file.write_text(json.dumps({"token": entries}))
         flags = ("--tokens", file, "--access-log", self.log, "--keep-jobs", 40)
         super().__init__("--long-workers", 1, "--constructors", 1, *flags, token=self.unlimited)
 
     @property
     def names(self):
-        return list(self.quotas)
+        return list(QUOTAS)
 
     def token(self, name):
         return f"the token of {name}, which is long"

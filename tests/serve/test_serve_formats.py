@@ -10,9 +10,9 @@ import pytest
 from requesting import SQUARE, post
 
 pytest.importorskip("fastapi")
-from routelearn.serve import formats  # noqa: E402
-from routelearn.serve.limits import Refused  # noqa: E402
-from routelearn.serve.schemas import ROUND  # noqa: E402
+from routelearn.serve import formats
+from routelearn.serve.limits import Refused
+from routelearn.serve.schemas import ROUND
 
 GEO, VROOM, CSV = "application/geo+json", "application/vnd.vroom+json", "text/csv"
 LATLON = {"latlon": [[52.1, 5.1], [52.2, 5.2], [52.1, 5.3]], "ids": ["a", "b", "c"], "seconds": 0}

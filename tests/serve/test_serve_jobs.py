@@ -12,7 +12,7 @@ from requesting import SQUARE, many
 
 pytest.importorskip("httpx")
 pytest.importorskip("fastapi")
-from routelearn.serve.schemas import ROUND, Answer, Answers, RoundAnswer  # noqa: E402
+from routelearn.serve.schemas import ROUND, Answer, Answers, RoundAnswer
 
 pytestmark = pytest.mark.extra
 

@@ -6,6 +6,8 @@ import json
 import logging
 import queue
 import sys
+import threading
+import time
 from datetime import UTC, datetime
 from logging.handlers import QueueHandler, QueueListener, WatchedFileHandler
 from typing import Any
@@ -16,6 +18,7 @@ from routelearn.data.files import STDIN
 from routelearn.errors import InputError
 
 WAITING = 10_000  # lines that a slow disk may owe
+CLOSING = 2.0  # seconds that it may take to write the last ones
 LONGEST = 200  # characters of a path
 
 
@@ -42,4 +45,15 @@ class AccessLog:
         self.handler.handle(logging.LogRecord("access", logging.INFO, "", 0, line, None, None))
 
     def close(self) -> None:
-        self.listener.stop()
+        """Write what is left; of a disk that hangs it does not wait for the end."""
+
+        def stop() -> None:
+            while True:
+                try:
+                    return self.listener.stop()
+                except queue.Full:  # its own mark of the end found no place
+                    time.sleep(0.05)
+
+        stopping = threading.Thread(target=stop, daemon=True)
+        stopping.start()
+        stopping.join(CLOSING)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -66,7 +67,7 @@ def create_app(
         yield
         await service.pool.close()
         if written is not None:
-            written.close()
+            await asyncio.to_thread(written.close)
 
     app = FastAPI(
         title="routelearn", version=__version__, description=ABOUT, lifespan=life, docs_url=None, redoc_url=None,

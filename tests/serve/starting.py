@@ -110,7 +110,7 @@ class Guarded(Server):
     def ask(self, method, path, token="", **named):
         import httpx
 
-        headers = {"authorization": f"Bearer {token}"} | named.pop("headers", {})
+        headers = ({"authorization": f"Bearer {token}"} if token else {}) | named.pop("headers", {})
         return httpx.request(method, self.url + path, headers=headers, timeout=120, **named)
 
     def job(self, body, token=None, until=("done", "failed", "cancelled"), **named):

@@ -111,8 +111,9 @@ def test_a_client_cannot_choose_the_format_in_its_body(server):
 def test_half_a_surrogate_pair_in_a_name_breaks_no_format(server):
     import httpx
 
-    data = json.dumps(LATLON | {"ids": ["\ud800", "b", "c"]}).encode()
-    for accept in (GEO, CSV, "application/json"):
+    stops = [{**ROUND["stops"][0], "id": "\ud800"}]
+    data = json.dumps({**ROUND, "stops": stops, "seconds": 0}).encode()
+    for accept in (GEO, CSV, VROOM, "application/json"):
         headers = {"accept": accept, "content-type": "application/json"}
         answer = httpx.post(f"{server.url}/v1/solve", content=data, headers=headers, timeout=60)
         assert answer.status_code == 200

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import time
@@ -162,7 +163,7 @@ def test_counters_have_neither_versions_nor_ids(server):
 
 
 def test_several_replicas_keep_no_jobs_and_say_so():
-    from fastapi.testclient import TestClient
+    import httpx
 
     from routelearn.serve.app import create_app
     from routelearn.serve.on_ray import Scale
@@ -170,8 +171,16 @@ def test_several_replicas_keep_no_jobs_and_say_so():
     assert Scale().is_one
     assert not Scale(replicas=2).is_one
     assert not Scale(max_replicas=2).is_one
-    client = TestClient(create_app(keeps_jobs=False))  # its workers are not started: nothing is solved
-    for method, path in (("POST", "/v1/jobs"), ("GET", "/jobs"), ("GET", "/v1/jobs/x"), ("DELETE", "/v1/jobs/x")):
-        told = client.request(method, path, json=QUICK if method == "POST" else None)
+
+    async def ask():
+        inside = httpx.ASGITransport(create_app(keeps_jobs=False))  # its workers are not started: nothing is solved
+        async with httpx.AsyncClient(transport=inside, base_url="http://inside") as client:
+            body = {"json": QUICK}
+            return [
+                await client.post("/v1/jobs", **body), await client.get("/jobs"),
+                await client.get("/v1/jobs/x"), await client.delete("/v1/jobs/x"),
+            ]  # fmt: skip
+
+    for told in asyncio.run(ask()):
         assert told.status_code == 501
         assert "start it with one replica" in told.json()["error"]

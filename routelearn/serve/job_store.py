@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -102,9 +103,15 @@ class Jobs:
         return self.limits.keep_megabytes * 1e6
 
     def make_room(self, size: int, count: int = 0) -> None:
-        """Forget finished jobs, the oldest first, until one of that size fits in."""
+        """Forget finished jobs, the oldest first, until one of that size fits in; those of the owner with most to keep,
+        so that nobody's answers are pushed out by somebody else's.
+        """
         while self.finished and (len(self.kept) + count > self.limits.keep_jobs or self.bytes + size > self.most):
-            self.forget(next(iter(self.finished.values())))
+            held: Counter[str] = Counter()
+            for job in self.finished.values():
+                held[job.owner] += job.size
+            [(owner, _)] = held.most_common(1)
+            self.forget(next(job for job in self.finished.values() if job.owner == owner))
 
     def _answered(self, job: Job, answers: asyncio.Future[list[Any]]) -> None:
         if job.how or answers.cancelled() or job.asked is None:

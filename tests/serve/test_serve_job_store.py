@@ -108,6 +108,18 @@ def test_the_oldest_finished_job_makes_room_and_unfinished_ones_never_do():
     run(test)
 
 
+def test_who_keeps_most_makes_room_and_not_who_came_first():
+    async def test():
+        kept = Kept(keep_jobs=3)
+        theirs = kept.begin(BEN)
+        await kept.answer(theirs, (200, b"1"))
+        for _ in range(9):
+            await kept.answer(kept.begin(ANN), (200, b"1"))
+        assert kept.jobs.find(BEN, theirs.id) is theirs
+
+    run(test)
+
+
 def test_bytes_are_bounded_of_requests_that_wait_and_of_answers():
     async def test():
         kept = Kept(keep_megabytes=1)

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 EXTRAS := solvers,exact,lkh,tensorboard,excel,cluster,serve,service-tests,docs
 
-.PHONY: demo test test-all lint docs wheel attack fuzz answers pins clean
+.PHONY: demo test test-all lint docs wheel image attack fuzz answers pins clean
 
 # The package and what it needs, at the pinned versions. torch comes first, on its own, so that the pin decides.
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -56,6 +56,11 @@ wheel: $(VENV)/.dev
 	$(PYTHON) -m venv build/wheel
 	build/wheel/bin/pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl
 	cd build/wheel && bin/routelearn examples && bin/routelearn solve examples/deliveries.csv --capacity 12 --seconds 0
+
+# The service as an image (deploy/Dockerfile), where a Docker engine runs.
+image:
+	@docker info > /dev/null 2>&1 || { echo "no Docker engine answers here; start one, or build elsewhere" >&2; exit 1; }
+	docker build --file deploy/Dockerfile --tag routelearn .
 
 # Attacks on the service beside honest clients; MINUTES=1 is the short form.
 MINUTES ?= 30

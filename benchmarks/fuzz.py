@@ -199,7 +199,7 @@ def run(reader: str, inputs: int, seed: int, folder: Path) -> tuple[Counter[str]
     return counts, faults
 
 
-ROUTES = ("/solve", "/solve/batch", "/solve/stream", "/check", "/think", "/stops")
+ROUTES = ("/solve", "/solve/batch", "/solve/stream", "/check", "/think", "/stops", "/jobs")
 
 
 def requests(count: int, seed: int) -> tuple[Counter[str], dict[str, bytes]]:
@@ -220,12 +220,12 @@ def requests(count: int, seed: int) -> tuple[Counter[str], dict[str, bytes]]:
         rng = random.Random(f"request {seed} {number}")
         k = rng.randrange(len(bodies))
         data = damage(contents[k], contents, rng)
-        path = bodies[k]["path"] if rng.random() < 0.9 else rng.choice(ROUTES)
+        path = "/v1" + (bodies[k]["path"] if rng.random() < 0.8 else rng.choice(ROUTES))
         connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60)
         try:
             if rng.random() < 0.05:
                 text = quote(damage(b"problem=cvrp&n=20&seed=1", [b"n=9999999&problem=tsp"], rng), safe="&=")
-                connection.request("GET", f"/random?{text}")
+                connection.request("GET", f"/v1/random?{text}")
             else:
                 connection.request("POST", path, data, {"content-type": "application/json"})
             answer = connection.getresponse()

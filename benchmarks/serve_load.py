@@ -102,12 +102,13 @@ def memory(pid: int) -> float:
     return sum(rss for child, parent, rss in table if pid in (child, parent)) / 1024
 
 
-def start() -> tuple[subprocess.Popen[bytes], str]:
+def start(*flags: str) -> tuple[subprocess.Popen[bytes], str]:
+    """A server on a free port, when it is ready."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     process = subprocess.Popen(
-        [sys.executable, "-c", START, "--port", str(port)], env=os.environ | {"OMP_NUM_THREADS": "1"}
+        [sys.executable, "-c", START, "--port", str(port), *flags], env=os.environ | {"OMP_NUM_THREADS": "1"}
     )
     url = f"http://127.0.0.1:{port}"
     for _ in range(600):

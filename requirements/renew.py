@@ -18,9 +18,10 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 TARGET = ROOT / "requirements" / "service.txt"
 HEAD = """\
-# What the service needs, by hash: pip install --require-hashes --no-deps -r requirements/service.txt, then
-# pip install --no-deps --no-build-isolation . (hatchling builds it). Made by `make pins` for {platform}.
-# torch is the build for processors; an image with a GPU pins its own.
+# What the service needs, by hash: pip install --require-hashes --no-deps -r requirements/service.txt
+# --extra-index-url https://download.pytorch.org/whl/cpu, then pip install --no-deps --no-build-isolation . (hatchling
+# builds it). Made by `make pins` for {platform}.
+# torch is the build for processors, which PyPI does not have (its own needs CUDA); an image with a GPU pins its own.
 """
 
 

@@ -12,7 +12,6 @@ from typing import Any, cast
 
 import typer
 
-TOKEN = "ROUTELEARN_TOKEN"
 RAY = "With --on ray"
 BACKLOG = 2048  # connections that wait to be accepted
 
@@ -53,6 +52,9 @@ def serve(
     ),
     queue: int = typer.Option(512, min=1, help="Most requests waiting in a lane."),
     in_flight: int = typer.Option(1024, min=1, help="Most requests answered at once."),
+    keep_jobs: int = typer.Option(1000, min=1, help="Most jobs kept at once; the oldest finished ones make room."),
+    keep_seconds: float = typer.Option(3600.0, min=1.0, help="Seconds that a finished job is kept."),
+    keep_megabytes: int = typer.Option(256, min=1, help="Most memory of all jobs, in megabytes."),
     grace: int = typer.Option(10, min=0, help="Seconds that running requests get to finish after SIGTERM."),
     model: list[str] = typer.Option(
         [], help="Model file, or name of a shipped model, to use for all instances of its problem; may be repeated."
@@ -61,6 +63,12 @@ def serve(
         [],
         metavar="ORIGIN",
         help="Allow requests from pages of this origin (https://example.org, or *); may be repeated.",
+    ),
+    tokens: str | None = typer.Option(
+        None, metavar="FILE", help="TOML or JSON file of tokens, each with a name and quotas (docs/guides/serve.md)."
+    ),
+    access_log: str | None = typer.Option(
+        None, metavar="FILE", help="Write a line of JSON for each request to this file; - is standard output."
     ),
     on: Place = typer.Option(Place.local, help="Where to run: this machine, or Ray Serve on a cluster."),
     replicas: int | None = typer.Option(None, min=1, help="Services to start. [default: 1]", rich_help_panel=RAY),
@@ -83,7 +91,7 @@ def serve(
         None, min=0.0, help="Seconds of low load before a service is removed. [default: 300]", rich_help_panel=RAY
     ),
 ) -> None:
-    """Answer requests over HTTP, with a web page at /. Set ROUTELEARN_TOKEN to require a token."""
+    """Answer requests over HTTP, with a web page at /. Set ROUTELEARN_TOKEN, or give --tokens, to require a token."""
     from routelearn.errors import InputError
 
     try:
@@ -99,10 +107,12 @@ def serve(
     from routelearn.runtime.processors import usable_processors
     from routelearn.serve.catalogue import own_models
     from routelearn.serve.limits import Limits
+    from routelearn.serve.tokens import FROM_ENVIRONMENT, read_tokens
 
-    token = os.environ.get(TOKEN)
+    token = os.environ.get(FROM_ENVIRONMENT)
     if token == "":
-        raise InputError(f"{TOKEN} is empty; give it a token, or unset it")
+        raise InputError(f"{FROM_ENVIRONMENT} is empty; give it a token, or unset it")
+    named = [] if tokens is None else read_tokens(tokens)
     chosen = {
         "replicas": replicas, "max_replicas": max_replicas, "replica_cpus": replica_cpus,
         "target_requests": target_requests, "upscale_delay": upscale_delay, "downscale_delay": downscale_delay,
@@ -112,7 +122,7 @@ def serve(
         raise InputError(f"--{next(iter(given)).replace('_', '-')} is for --on ray; leave it out, or add --on ray")
     limits = Limits(
         body_kilobytes, nodes, instances, seconds, rollouts, think_nodes, think_numbers, queue, in_flight, iterations,
-        entries, head_kilobytes, head_seconds, unread_seconds, legs,
+        entries, head_kilobytes, head_seconds, unread_seconds, legs, keep_jobs, keep_seconds, keep_megabytes,
     )  # fmt: skip
     processors = usable_processors() if on is Place.local else replica_cpus or 1
     workers = {"construct": constructors or processors, "short": short_workers, "long": long_workers or processors}
@@ -123,12 +133,14 @@ def serve(
         if port == 0:
             raise InputError("port 0 lets every node choose its own port; give one port for all nodes")
         scale = on_ray.Scale(**given)
-        on_ray.run(
-            limits, workers, token, models, cors, scale, host, port, grace, lambda line: typer.echo(line, err=True)
-        )  # fmt: skip
+        settings: dict[str, Any] = {"token": token, "models": models, "cors": cors, "tokens": named}
+        settings |= {"access_log": access_log, "keeps_jobs": scale.is_one}
+        on_ray.run(limits, workers, settings, scale, host, port, grace, lambda line: typer.echo(line, err=True))
         return
     with bind(host, port) as listening:
-        app = create_app(limits, workers, token, models=models, cors=cors)
+        app = create_app(
+            limits, workers, token, models=models, cors=cors, tokens=named, access_log=access_log
+        )  # fmt: skip
         http = cast("type[asyncio.Protocol]", partial(Connection, limits=limits))
         config = uvicorn.Config(
             app, log_level="warning", timeout_graceful_shutdown=grace, backlog=BACKLOG, ws="none", http=http

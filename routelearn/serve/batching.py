@@ -1,4 +1,4 @@
-"""Who is next: a lane for each kind of request, in it fair turns between clients, and as many jobs as fit a batch.
+"""Who is next: a lane for each kind of request, in it fair turns between clients, and as many tickets as fit a batch.
 
 No timer holds a request back. While a worker decodes a batch, the requests that arrive meanwhile form the next
 one; so a lone request waits for nothing, and under load the batches grow by themselves.
@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import OrderedDict, deque
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from routelearn.data.guess import guess
 from routelearn.data.names import table
@@ -25,18 +25,35 @@ SHORT_STEPS = 50_000  # nodes (or loads) times rollouts
 
 
 @dataclass(eq=False)  # each is only itself: looking for one among hundreds must not compare their fields
-class Job:
-    """A request on its way to a worker and back."""
+class Ticket:
+    """A request, or a part of one, on its way to a worker and back."""
 
     number: int
-    kind: str  # solve, stream, batch, stops, think, check
+    kind: str  # solve, stream, job, batch, stops, think, check
     fields: dict[str, Any]
     client: str
-    answer: asyncio.Future[tuple[int, bytes]]  # status and body
+    answer: asyncio.Future[tuple[int, Any]]  # status and body; of a job the body in every format
     part: Callable[[bytes], None] | None = None  # hears of better solutions
     attempts: int = 0
-    started: float = 0.0  # on the event loop's clock
+    started: float = 0.0  # on the monotonic clock; 0 while it waits
     gone: bool = field(default=False)  # nobody waits for the answer any more
+
+
+class Asked(NamedTuple):
+    """A whole request: the tickets that answer it."""
+
+    kind: str  # solve, round, batch
+    tickets: list[Ticket]
+    several: bool = False  # each ticket answers one instance of a batch
+
+    def combined(self, answers: Sequence[tuple[int, Any]]) -> tuple[int, Any]:
+        """Status and body of the whole; it fails with the first ticket that does."""
+        for status, body in answers:
+            if status != 200:
+                return status, body
+        if not self.several:
+            return answers[0]
+        return 200, b'{"answers":[' + b",".join(body for _, body in answers) + b"]}"
 
 
 class FairQueue:
@@ -44,44 +61,44 @@ class FairQueue:
 
     def __init__(self, name: str, most: int):
         self.name, self.most, self.size = name, most, 0
-        self.waiting: OrderedDict[str, deque[Job]] = OrderedDict()
+        self.waiting: OrderedDict[str, deque[Ticket]] = OrderedDict()
 
-    def put(self, job: Job, *, first: bool = False) -> None:
-        """Raises the refusal 429 where the queue is full; `first`: a job that has waited its turn already."""
+    def put(self, ticket: Ticket, *, first: bool = False) -> None:
+        """Raises the refusal 429 where the queue is full; `first`: a ticket that has waited its turn already."""
         if self.size >= self.most and not first:
             raise over(429, "queue", self.most, f"{self.size} requests wait in the lane {self.name}")
-        line = self.waiting.setdefault(job.client, deque())
+        line = self.waiting.setdefault(ticket.client, deque())
         if first:
-            line.appendleft(job)
-            self.waiting.move_to_end(job.client, last=False)
+            line.appendleft(ticket)
+            self.waiting.move_to_end(ticket.client, last=False)
         else:
-            line.append(job)
+            line.append(ticket)
         self.size += 1
 
-    def take(self, most: int) -> list[Job]:
-        """Up to `most` jobs that somebody still waits for, one of each client in turn."""
-        taken: list[Job] = []
+    def take(self, most: int) -> list[Ticket]:
+        """Up to `most` tickets that somebody still waits for, one of each client in turn."""
+        taken: list[Ticket] = []
         while self.waiting and len(taken) < most:
             client, line = next(iter(self.waiting.items()))
-            job = line.popleft()
+            ticket = line.popleft()
             self.size -= 1
             if line:
                 self.waiting.move_to_end(client)
             else:
                 del self.waiting[client]
-            if not job.gone:
-                taken.append(job)
+            if not ticket.gone:
+                taken.append(ticket)
         return taken
 
-    def discard(self, job: Job) -> bool:
-        """Remove a job whose client disconnected; False if it was not waiting."""
-        line = self.waiting.get(job.client)
-        if line is None or job not in line:
+    def discard(self, ticket: Ticket) -> bool:
+        """Remove a ticket whose client disconnected; False if it was not waiting."""
+        line = self.waiting.get(ticket.client)
+        if line is None or ticket not in line:
             return False
-        line.remove(job)
+        line.remove(ticket)
         self.size -= 1
         if not line:
-            del self.waiting[job.client]
+            del self.waiting[ticket.client]
         return True
 
 

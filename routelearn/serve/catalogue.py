@@ -11,7 +11,7 @@ from routelearn.data.fields import unfilled
 from routelearn.errors import InputError
 from routelearn.models import load_model, shipped, which
 from routelearn.problems import PROBLEMS, Attribute, NumpyRng, Problem, get
-from routelearn.serve.jobs import SHIPPED
+from routelearn.serve.answering import SHIPPED
 from routelearn.serve.schemas import AttributeInfo
 
 

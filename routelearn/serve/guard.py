@@ -1,17 +1,18 @@
-"""Check token, body size and requests in flight before every request; count it afterwards."""
+"""Check token, quota, body size and requests in flight before every request; count and log it afterwards."""
 
 from __future__ import annotations
 
 import asyncio
-import hmac
 import json
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
+from routelearn.serve.access_log import LONGEST, AccessLog
 from routelearn.serve.limits import Limits, Refused, over
 from routelearn.serve.metrics import Metrics
-from routelearn.serve.schemas import PATHS
+from routelearn.serve.schemas import PATHS, unversioned
+from routelearn.serve.tokens import Callers
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -20,6 +21,7 @@ Send = Callable[[Message], Awaitable[None]]
 BODY_SECONDS = 30.0  # in which a body must have arrived
 DISCARDED = 64 * 2**20  # bytes of a body too large that are read all the same: many clients listen only afterwards
 OPEN = ("/healthz", "/livez", "/metrics", "/", "/docs", "/openapi.json")  # readable without the token, as is /page/
+JOB = "/jobs/{id}"
 HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"content-security-policy", b"default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:"),
@@ -29,8 +31,12 @@ HEADERS = [
 class Guard:
     """ASGI middleware. It reads the body, which is bounded, before the application starts on it."""
 
-    def __init__(self, app: Any, limits: Limits, metrics: Metrics, token: str | None, paths: frozenset[str]):
-        self.app, self.limits, self.metrics, self.token, self.paths = app, limits, metrics, token, paths
+    def __init__(
+        self, app: Any, limits: Limits, metrics: Metrics, callers: Callers, paths: frozenset[str],
+        access_log: AccessLog | None = None,
+    ):  # fmt: skip
+        self.app, self.limits, self.metrics, self.callers, self.paths = app, limits, metrics, callers, paths
+        self.access_log = access_log
         self.in_flight = 0
         metrics.in_flight.set_function(lambda: self.in_flight)
 
@@ -38,14 +44,17 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        began, status, head = time.perf_counter(), 0, scope["method"] == "HEAD"
+        began, status, sent, head = time.perf_counter(), 0, 0, scope["method"] == "HEAD"
+        asked = scope["method"]
+        scope["state"] = known = {"caller": self.callers.anyone}  # what is found out about the request on its way
         if head:  # as GET, without the body
             scope = {**scope, "method": "GET"}
 
         async def noted(message: Message) -> None:
-            nonlocal status
+            nonlocal status, sent
             if head and message["type"] == "http.response.body":
                 message = {**message, "body": b""}
+            sent += len(message.get("body", b""))
             if message["type"] == "http.response.start":
                 status = message["status"]
                 message["headers"] = [*message.get("headers", []), *HEADERS]
@@ -63,23 +72,43 @@ class Guard:
                 await self.app(scope, receive, noted)
         finally:
             self.in_flight -= 1
-            path = scope["path"] if scope["path"] in self.paths else "other"
-            self.metrics.requests.labels(path, str(status)).inc()
-            self.metrics.seconds.labels(path).observe(time.perf_counter() - began)
+            self._note(scope, known, asked, status, sent, time.perf_counter() - began)
+
+    def _note(self, scope: Message, known: dict[str, Any], method: str, status: int, sent: int, seconds: float) -> None:
+        path, name = self.label(scope["path"]), known["caller"].name
+        self.metrics.requests.labels(path, str(status)).inc()
+        self.metrics.seconds.labels(path).observe(seconds)
+        if name:
+            self.metrics.token_requests.labels(name, str(status)).inc()
+        if self.access_log is not None:
+            client = scope.get("client")
+            self.access_log.write(
+                client=client[0] if client else None, token=name or None, method=method[:LONGEST],
+                # The id of a job is a secret where no token is asked for.
+                path=path if path == JOB else scope["path"][:LONGEST],
+                status=status, ms=round(1000 * seconds, 3), bytes=sent, lane=known.get("lane"),
+            )  # fmt: skip
+
+    def label(self, path: str) -> str:
+        """The path as counters have it: without version and ids."""
+        plain = unversioned(path)
+        return JOB if plain.startswith("/jobs/") else plain if plain in self.paths else "other"
 
     async def _admit(self, scope: Message, receive: Receive) -> Receive:
-        path = scope["path"]
-        if self.token is not None and path not in OPEN and not path.startswith("/page/"):
-            scheme, _, given = dict(scope["headers"]).get(b"authorization", b"").partition(b" ")
-            if scheme.lower() != b"bearer" or not hmac.compare_digest(given.strip(), self.token.encode()):
+        path, headers = scope["path"], dict(scope["headers"])
+        if path not in OPEN and not path.startswith("/page/"):
+            caller = self.callers.find(headers.get(b"authorization", b""))
+            if caller is None:
                 raise Refused(401, "this service asks for a token: Authorization: Bearer TOKEN")
+            scope["state"]["caller"] = caller
+            caller.count_request()
         if scope["method"] != "POST":
             return receive
         if self.in_flight > self.limits.in_flight:
             raise over(429, "in_flight", self.limits.in_flight, "too many requests at once")
-        body = await self._body(dict(scope["headers"]), receive)
-        if path in PATHS:
-            _check_declared(dict(scope["headers"]))
+        body = await self._body(headers, receive)
+        if unversioned(path) in PATHS:
+            _check_declared(headers)
         pending: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
         async def replay() -> Message:
@@ -127,12 +156,9 @@ def _check_declared(headers: dict[bytes, bytes]) -> None:
 
 async def _refuse(send: Send, refusal: Refused) -> None:
     body = json.dumps(refusal.body()).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    if refusal.status in (429, 503):
-        headers.append((b"retry-after", b"1"))
-    if refusal.status == 401:
-        headers.append((b"www-authenticate", b"Bearer"))
+    headers = {"content-type": "application/json", "content-length": str(len(body)), **refusal.headers()}
     if refusal.status in (408, 413, 503):
-        headers.append((b"connection", b"close"))  # what is left of the body is not read
-    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
+        headers["connection"] = "close"  # what is left of the body is not read
+    raw = [(name.encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": refusal.status, "headers": raw})
     await send({"type": "http.response.body", "body": body})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,21 +26,34 @@ class Limits:
     head_seconds: float = 10.0  # in which they must have arrived
     unread_seconds: float = 20.0  # in which a client must read some of its answer
     legs: int = 20_000_000  # stops times stops, of all instances of a searched batch that are measured by a matrix
+    keep_jobs: int = 1000  # jobs at once, finished ones among them
+    keep_seconds: float = 3600.0  # that a finished job is kept
+    keep_megabytes: int = 256  # of all jobs: requests that wait, and answers
 
 
 class Refused(Exception):
     """An answer other than 2xx: its status, one line for the person, and the limit or field it is about."""
 
     def __init__(
-        self, status: int, error: str, *, field: str | None = None, limit: str | None = None, value: float | None = None
-    ):
+        self, status: int, error: str, *, field: str | None = None, limit: str | None = None,
+        value: float | None = None, retry_after: float = 1.0,
+    ):  # fmt: skip
         super().__init__(error)
         self.status, self.error, self.field, self.limit, self.value = status, error, field, limit, value
+        self.retry_after = retry_after  # seconds, told with 409, 429 and 503
 
     def body(self) -> dict[str, Any]:
         return {"error": self.error, "field": self.field, "limit": self.limit, "value": self.value}
 
+    def headers(self) -> dict[str, str]:
+        if self.status == 401:
+            return {"www-authenticate": "Bearer"}
+        return {"retry-after": str(max(1, math.ceil(self.retry_after)))} if self.status in (409, 429, 503) else {}
 
-def over(status: int, limit: str, value: float, what: str, field: str | None = None) -> Refused:
+
+def over(
+    status: int, limit: str, value: float, what: str, field: str | None = None, retry_after: float = 1.0
+) -> Refused:
     """The refusal of something beyond a limit: `what` says how much was asked for."""
-    return Refused(status, f"{what}; the limit {limit} is {value:.15g}", field=field, limit=limit, value=value)
+    words = f"{what}; the limit {limit} is {value:.15g}"
+    return Refused(status, words, field=field, limit=limit, value=value, retry_after=retry_after)

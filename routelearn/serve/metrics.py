@@ -36,13 +36,29 @@ class Metrics(CollectorRegistry):
         self.batch = Histogram(
             "routelearn_batch_size", "Requests handed to a worker at once.", lane, registry=self, buckets=SIZES
         )
-        self.cancelled = Counter("routelearn_cancelled_total", "Jobs whose client went away.", registry=self)
+        self.cancelled = Counter("routelearn_cancelled_total", "Tickets whose client went away.", registry=self)
         self.deaths = Counter(
             "routelearn_worker_deaths_total", "Workers that died and were replaced.", lane, registry=self
         )
         self.in_flight = Gauge("routelearn_in_flight", "Requests being answered.", registry=self)
         self.waiting = Gauge("routelearn_waiting", "Requests that wait for a worker.", lane, registry=self)
         self.ready = Gauge("routelearn_workers_ready", "Workers that can take a request.", lane, registry=self)
+        token = ("token",)
+        self.token_requests = Counter(
+            "routelearn_token_requests_total",
+            "Requests by the name of their token.",
+            ("token", "status"),
+            registry=self,
+        )
+        self.token_seconds = Counter(
+            "routelearn_token_seconds_total", "Search time by the name of the token.", token, registry=self
+        )
+        self.jobs = Gauge("routelearn_jobs", "Jobs that are kept.", ("state",), registry=self)
+        self.job_bytes = Gauge("routelearn_job_bytes", "Memory of the jobs that are kept.", registry=self)
+        self.jobs_ended = Counter("routelearn_jobs_ended_total", "Jobs by their end.", ("state",), registry=self)
+        self.unlogged = Counter(
+            "routelearn_access_log_dropped_total", "Lines that the access log could not take.", registry=self
+        )
         resident = Gauge("routelearn_resident_bytes", "Memory of the server's own process.", registry=self)
         resident.set_function(resident_bytes)
 

@@ -41,6 +41,11 @@ class Scale:
                 f"max-replicas {self.max_replicas} is below replicas {self.replicas}; give as many or more"
             )
 
+    @property
+    def is_one(self) -> bool:
+        """Whether there is never more than one replica: only then the next request finds a job that was made."""
+        return max(self.replicas, self.max_replicas or 1) == 1
+
     def options(self, limits: Limits, grace: float) -> dict[str, Any]:
         """The same settings as options of a Ray deployment."""
         chosen: dict[str, Any] = {
@@ -74,10 +79,12 @@ def load_serve() -> Any:
 
 
 def deployment(
-    serve: Any, limits: Limits, workers: dict[str, int], token: str | None, models: dict[str, str],
-    cors: list[str], options: dict[str, Any],
-) -> Any:  # fmt: skip
-    """The application as a Ray deployment; replicas build it themselves, so nothing but plain values travels."""
+    serve: Any, limits: Limits, workers: dict[str, int], settings: dict[str, Any], options: dict[str, Any]
+) -> Any:
+    """The application as a Ray deployment; replicas build it themselves, so nothing but plain values travels.
+
+    `settings` are the other arguments of `create_app`.
+    """
 
     needed = plugins.paths()
 
@@ -92,7 +99,7 @@ def deployment(
         plugins.available()
 
         name = on_replica.get_replica_context().replica_id.unique_id
-        return create_app(limits, workers, token, replica=name, models=models, cors=cors)
+        return create_app(limits, workers, replica=name, **settings)
 
     return serve.deployment(serve.ingress(build)(), name="service", **options)
 
@@ -102,8 +109,8 @@ class Ended(BaseException):
 
 
 def run(
-    limits: Limits, workers: dict[str, int], token: str | None, models: dict[str, str], cors: list[str], scale: Scale,
-    host: str, port: int, grace: float, say: Callable[[str], None],
+    limits: Limits, workers: dict[str, int], settings: dict[str, Any], scale: Scale, host: str, port: int, grace: float,
+    say: Callable[[str], None],
 ) -> None:  # fmt: skip
     """Serve until SIGTERM or Ctrl-C; then requests in flight have `grace` seconds."""
 
@@ -122,7 +129,7 @@ def run(
     try:
         if not shared:
             serve.start(proxy_location="EveryNode", http_options={"host": host, "port": port})
-        application = deployment(serve, limits, workers, token, models, cors, scale.options(limits, grace)).bind()
+        application = deployment(serve, limits, workers, settings, scale.options(limits, grace)).bind()
         try:
             serve.run(application, name=NAME, route_prefix="/")
         except RuntimeError as error:

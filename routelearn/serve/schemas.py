@@ -57,22 +57,10 @@ class Options(Strict):
         return self
 
 
-class SolveOptions(Options):
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"coords": SQUARE, "seconds": 0},
-                {"coords": SQUARE, "demand": [0, 3, 4, 2, 5], "capacity": 8, "seconds": 0.5},
-            ]
-        }
-    )
-
-
 class ThinkOptions(Strict):
     problem: str | None = Field(None, max_length=40)
     sample: bool = Field(False, description="draw every step from the probabilities instead of taking the best")
     seed: int = Field(0, ge=0, le=2**31 - 1)
-    model_config = ConfigDict(json_schema_extra={"examples": [{"coords": SQUARE}]})
 
 
 class ProblemOption(Strict):
@@ -86,9 +74,6 @@ class FileOptions(ProblemOption):
 
 class BatchOptions(Options):
     seconds: float = Field(0.0, ge=0, description="search time for all of them together; 0: constructions")
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"instances": [{"coords": SQUARE}, {"coords": SQUARE[:4]}], "seconds": 0}]}
-    )
 
 
 class VehiclesFile(Strict):
@@ -110,7 +95,14 @@ class FileRequest(Strict):
     capacity: str | None = Field(None, max_length=2000, description="of the vehicles, where no file gives it")
     shift: str | None = Field(None, max_length=100, description="of the vehicles, such as 8:00-16:00")
     speed: str | None = Field(None, max_length=40, description="units of length an hour between places")
-    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "stops.csv", "text": "x,y\n1,2\n3,4\n5,1\n"}]})
+
+
+VERSION = "/v1"
+
+
+def unversioned(path: str) -> str:
+    """The path as it stands in tables: `/v1/solve` is `/solve`."""
+    return path.removeprefix(VERSION) if path.startswith(f"{VERSION}/") else path
 
 
 OF_ROUNDS = ("stops", "jobs", "shipments")  # a body with one of these is a round
@@ -121,9 +113,15 @@ def kind_of(body: Any) -> str:
     return "round" if isinstance(body, dict) and any(name in body for name in OF_ROUNDS) else "columns"
 
 
-def untagged(path: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Where an error is, without the kind of body that it is in."""
-    return (path[0], *path[2:]) if path[1:2] in (("round",), ("columns",)) else path
+def job_kind_of(body: Any) -> str:
+    """The same for a job, which may also be a batch."""
+    kind = kind_of(body)
+    return "batch" if kind == "columns" and isinstance(body, dict) and "instances" in body else kind
+
+
+def untagged(path: tuple[Any, ...]) -> tuple[tuple[Any, ...], str | None]:
+    """Where an error is, without the kind of body that it is in; and that kind."""
+    return ((path[0], *path[2:]), path[1]) if path[1:2] in (("round",), ("columns",), ("batch",)) else (path, None)
 
 
 def _named(kind: type) -> str:
@@ -144,7 +142,7 @@ ROUND: dict[str, Any] = {
 class RoundRequest(BaseModel):
     """A round (docs/guides/rounds.md), or VROOM's document. It is read as a file is, and refused in the same words."""
 
-    model_config = ConfigDict(extra="allow", json_schema_extra={"examples": [{**ROUND, "seconds": 0.5}]})
+    model_config = ConfigDict(extra="allow")
     stops: Any = Field(None, description=f"a list of objects: id, lat and lon or x and y, {_named(Stop)}")
     vehicles: Any = Field(None, description=f"a number, or objects: id, start, end, breaks, {_named(Vehicle)}")
     depot: Any = Field(None, description="a place, or the id of a stop")
@@ -166,15 +164,13 @@ class RoundRequest(BaseModel):
 class CheckRequest(RoundRequest):
     """A round and a plan of it."""
 
-    model_config = ConfigDict(
-        extra="allow", json_schema_extra={"examples": [{**ROUND, "routes": [{"vehicle": "van", "stops": ["A", "B"]}]}]}
-    )
     routes: list[Any] = Field(description="as answers have them: `vehicle`, and `stops` or `visits` in their order")
 
 
 # The paths that take a body, and which of the Bodies that is.
 PATHS = {"/solve": "solve", "/solve/batch": "batch", "/solve/stream": "solve", "/think": "think", "/stops": "stops"}
-PATHS |= {"/check": "check"}
+PATHS |= {"/check": "check", "/jobs": "solve"}
+TAGGED = ("/solve", "/solve/stream", "/jobs")  # they take several kinds of body
 
 
 class Bodies(NamedTuple):
@@ -195,8 +191,21 @@ class Bodies(NamedTuple):
         columns, rounds = Annotated[self.solve, Tag("columns")], Annotated[RoundRequest, Tag("round")]
         return Annotated[columns | rounds, Discriminator(kind_of)]
 
-    def of(self, path: str) -> type[BaseModel] | None:
-        return getattr(self, PATHS[path]) if path in PATHS else None
+    @property
+    def job(self) -> Any:
+        """What `/jobs` takes: the same, or a batch."""
+        columns, rounds = Annotated[self.solve, Tag("columns")], Annotated[RoundRequest, Tag("round")]
+        return Annotated[columns | rounds | Annotated[self.batch, Tag("batch")], Discriminator(job_kind_of)]
+
+    def taken(self, path: str) -> Any:
+        """The body that a path takes, of one kind or several."""
+        if path not in TAGGED:
+            return getattr(self, PATHS[path])
+        return self.job if path == "/jobs" else self.solve_or_round
+
+    def of(self, path: str, kind: str | None = None) -> type[BaseModel] | None:
+        """The model whose keys a refusal names."""
+        return self.batch if kind == "batch" else getattr(self, PATHS[path]) if path in PATHS else None
 
 
 def bodies() -> Bodies:
@@ -212,7 +221,7 @@ def bodies() -> Bodies:
     instances: Any = (list[instance], Field(min_length=1))  # type: ignore[valid-type]
     return Bodies(
         instance,
-        with_stops("SolveRequest", SolveOptions),
+        with_stops("SolveRequest", Options),
         create_model("BatchRequest", __base__=BatchOptions, instances=instances),
         with_stops("ThinkRequest", ThinkOptions),
         FileRequest,
@@ -233,6 +242,15 @@ def _field(one: Attribute) -> Any:
 
 
 # ------------------------------------------------------------------------------------------------- answers
+
+
+class Failure(BaseModel):
+    """Every answer that is not 2xx."""
+
+    error: str = Field(description="one line: what is wrong and what would be right")
+    field: str | None = Field(None, description="the field of the request it is about")
+    limit: str | None = Field(None, description="the limit that was exceeded")
+    value: float | None = Field(None, description="the value of that limit")
 
 
 class Route(BaseModel):
@@ -339,6 +357,47 @@ class RoundAnswer(BaseModel):
     drawing: dict[str, Any] | None = None
 
 
+class Better(BaseModel):
+    """An event of a stream: a better solution than all before. `data` is one line of JSON."""
+
+    event: Literal["better"]
+    data: Answer | RoundAnswer
+
+
+class Done(BaseModel):
+    """The last event of a stream: the best solution."""
+
+    event: Literal["done"]
+    data: Answer | RoundAnswer
+
+
+class Failed(BaseModel):
+    """The last event of a stream that found no end."""
+
+    event: Literal["failed"]
+    data: Failure
+
+
+class JobKept(BaseModel):
+    """A job as lists have it, without its answer."""
+
+    id: str = Field(description="unguessable: whoever has it and the token that made the job may fetch it")
+    kind: Literal["solve", "round", "batch"]
+    state: Literal["queued", "running", "done", "failed", "cancelled"]
+    created: str = Field(description="time in UTC")
+    seconds: float = Field(description="from then to now, or to its end")
+    cost: float | None = Field(description="of the best solution so far; null if it is not known, and for a batch")
+
+
+class Job(JobKept):
+    answer: Answer | RoundAnswer | Answers | None = Field(None, description="of a job that is done")
+    failure: Failure | None = Field(None, description="of a job that failed: why")
+
+
+class JobList(BaseModel):
+    jobs: list[JobKept] = Field(description="those of the token that asks, the newest first")
+
+
 class Step(BaseModel):
     chosen: int = Field(description="node number")
     probabilities: list[float] = Field(description="[N] of the decoder; 0 where masked")
@@ -408,10 +467,18 @@ class Alive(BaseModel):
     status: Literal["ok"]
 
 
-class Failure(BaseModel):
-    """Every answer that is not 2xx."""
+STREAMED = (Better, Done, Failed)
 
-    error: str = Field(description="one line: what is wrong and what would be right")
-    field: str | None = Field(None, description="the field of the request it is about")
-    limit: str | None = Field(None, description="the limit that was exceeded")
-    value: float | None = Field(None, description="the value of that limit")
+# A body in one line for each path that takes one, by name.
+EXAMPLES: dict[str, dict[str, Any]] = {
+    "/solve": {
+        "tour": {"coords": SQUARE, "seconds": 0},
+        "deliveries": {"coords": SQUARE, "demand": [0, 3, 4, 2, 5], "capacity": 8, "seconds": 0.5},
+        "round": {**ROUND, "seconds": 0.5},
+    },
+    "/solve/batch": {"two": {"instances": [{"coords": SQUARE}, {"coords": SQUARE[:4]}], "seconds": 0}},
+    "/think": {"tour": {"coords": SQUARE}},
+    "/stops": {"table": {"name": "stops.csv", "text": "x,y\n1,2\n3,4\n5,1\n"}},
+    "/check": {"plan": {**ROUND, "routes": [{"vehicle": "van", "stops": ["A", "B"]}]}},
+}
+EXAMPLES |= {"/solve/stream": EXAMPLES["/solve"], "/jobs": EXAMPLES["/solve"] | EXAMPLES["/solve/batch"]}

@@ -9,7 +9,7 @@ import torch
 
 from routelearn.decoding.rollout import advance, begin, look
 from routelearn.problems.base import Explains, Explanation, Units, leg_of, masked_nodes
-from routelearn.serve.jobs import SHIPPED, Models, answer, no_policy, prepare
+from routelearn.serve.answering import SHIPPED, Models, answer, no_policy, prepare
 from routelearn.serve.limits import Limits, Refused, over
 from routelearn.solving import make_solution
 from routelearn.solving.models import find_model

@@ -1,4 +1,4 @@
-"""A service worker: takes batches of jobs from a pipe and answers each as it is done, until the pipe closes."""
+"""A service worker: takes batches of tickets from a pipe and answers each as it is done, until the pipe closes."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from routelearn.errors import InputError
+from routelearn.serve.formats import Forms
 from routelearn.serve.limits import Limits, Refused
 
 log = logging.getLogger("routelearn.serve")
@@ -35,7 +36,7 @@ load_kernels()
 """
 FIRST = 2  # so many problems, in the registry's order, a worker can search before it says that it is ready
 
-Job = tuple[int, str, dict[str, Any]]  # its number, its kind, the request's fields
+Ticket = tuple[int, str, dict[str, Any]]  # its number, its kind, the request's fields
 
 
 def work(pipe: Connection, lane: str, niceness: int, limits: Limits, models: dict[str, str]) -> None:
@@ -66,7 +67,7 @@ class ServiceWorker:
         self.pipe, self.limits, self.lane = pipe, limits, lane
         self.models = models or {}  # files that serve instead of the shipped models, by problem
         self.lock = threading.Lock()
-        self.inbox: queue.SimpleQueue[list[Job] | None] = queue.SimpleQueue()
+        self.inbox: queue.SimpleQueue[list[Ticket] | None] = queue.SimpleQueue()
         self.boards: dict[int, Any] = {}  # of searches that run
         self.cancelled: set[int] = set()
 
@@ -75,13 +76,13 @@ class ServiceWorker:
             self.pipe.send(message)
 
     def listen(self) -> None:
-        """Receive jobs and cancellations while a job runs."""
+        """Receive tickets and cancellations while a ticket runs."""
         while True:
             try:
                 kind, content = self.pipe.recv()
             except (EOFError, OSError):  # the server is gone
                 os._exit(0)
-            if kind == "jobs":
+            if kind == "tickets":
                 self.inbox.put(content)
             elif kind == "cancel":
                 self.cancelled.add(content)
@@ -97,38 +98,43 @@ class ServiceWorker:
         self.send("ready")
         if self.lane != "construct":  # the rest meanwhile: a first request for it must not wait for a compiler
             threading.Thread(target=warm_others, args=(self.lane,), daemon=True).start()
-        while (jobs := self.inbox.get()) is not None:
+        while (tickets := self.inbox.get()) is not None:
             if self.lane == "construct":
-                self.construct(jobs)
+                self.construct(tickets)
             else:
-                for job in jobs:
-                    self.one(*job)
+                for ticket in tickets:
+                    self.one(*ticket)
             self.cancelled.clear()
             self.send("idle")
 
-    def construct(self, jobs: list[Job]) -> None:
-        from routelearn.serve.jobs import construct
+    def construct(self, tickets: list[Ticket]) -> None:
+        from routelearn.serve.answering import construct
 
-        wanted = [(number, fields) for number, _, fields in jobs if number not in self.cancelled]
+        wanted = [(number, fields) for number, _, fields in tickets if number not in self.cancelled]
         for group in construct(wanted, self.limits, self.models):
             self.send("done", [(number, *ready(result)) for number, result in group])
 
     def one(self, number: int, kind: str, fields: dict[str, Any]) -> None:
-        from routelearn.serve import jobs
+        from routelearn.serve import answering, reading
         from routelearn.serve.think import think
         from routelearn.solving.board import Board
 
         board = self.boards[number] = Board()
         if number in self.cancelled:
             board.stop.set()
+
+        def tell(part: Any) -> None:
+            self.send("part", number, encode(part))
+
         calls: dict[str, Callable[[], Any]] = {
-            "solve": lambda: jobs.solve(fields, self.limits, board, None, self.models),
-            "stream": lambda: jobs.solve(
-                fields, self.limits, board, lambda better: self.send("part", number, encode(better)), self.models
+            "solve": lambda: answering.solve(fields, self.limits, board, None, self.models),
+            "stream": lambda: answering.solve(fields, self.limits, board, tell, self.models),
+            "job": lambda: answering.solve(
+                fields, self.limits, board, lambda better: tell(better["cost"]), self.models
             ),
-            "batch": lambda: jobs.solve_batch(fields, self.limits, board.stop, self.models),
-            "stops": lambda: jobs.read_file(fields, self.limits),
-            "check": lambda: jobs.check(fields),
+            "batch": lambda: answering.solve_batch(fields, self.limits, board.stop, self.models),
+            "stops": lambda: reading.read_file(fields, self.limits),
+            "check": lambda: answering.check(fields),
             "think": lambda: think(fields, self.limits, board.stop, self.models),
         }
         result: Any
@@ -141,17 +147,19 @@ class ServiceWorker:
         self.send("done", [(number, *ready(result))])
 
 
-def ready(result: Any) -> tuple[int, bytes]:
-    """Status and body of an answer or an exception, ready to be sent."""
-    from routelearn.serve.jobs import field_of
+def ready(result: Any) -> tuple[int, Any]:
+    """Status and body of an answer or an exception, ready to be sent; of a job its body in every format."""
+    from routelearn.serve.answering import field_of
 
     if isinstance(result, InputError):
         result = Refused(422, str(result), field=field_of(str(result)))
     elif isinstance(result, Exception) and not isinstance(result, Refused):
-        log.error("a job failed", exc_info=result)
+        log.error("a ticket failed", exc_info=result)
         result = Refused(500, f"internal error ({type(result).__name__}); see the service's log")
     if isinstance(result, Refused):
         return result.status, encode(result.body())
+    if isinstance(result, Forms):
+        return 200, result if len(result) > 1 else next(iter(result.values()))
     return 200, encode(result)
 
 
@@ -164,7 +172,7 @@ def warm(lane: str, models: dict[str, str]) -> None:
     """Weights and compiled code of what the lane serves, before the first request needs them."""
     from routelearn.problems import NumpyRng
     from routelearn.problems.base import to_single
-    from routelearn.serve import jobs, think  # noqa: F401 (their imports take the time)
+    from routelearn.serve import answering, reading, think  # noqa: F401 (their imports take the time)
     from routelearn.serve.catalogue import served
 
     if lane == "construct":

@@ -1,4 +1,4 @@
-"""The service workers of all lanes: hand out jobs, replace workers that die, lose no job in silence."""
+"""The service workers of all lanes: hand out tickets, replace workers that die, lose no ticket in silence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-from routelearn.serve.batching import FairQueue, Job
+from routelearn.serve.batching import FairQueue, Ticket
 from routelearn.serve.limits import Limits, Refused
 from routelearn.serve.metrics import Metrics
 from routelearn.serve.worker import encode, work
@@ -23,10 +23,12 @@ log = logging.getLogger("routelearn.serve")
 
 NICENESS = {"construct": 0, "short": 3, "long": 10}
 BATCH = {"construct": 64, "short": 1, "long": 1}
-ENOUGH = 16  # jobs for which a second worker starts a batch beside one that runs: passes of a few cost nearly as much
-ATTEMPTS = 2  # a job whose worker died is given to another one; if that dies too, the job is to blame
-OVERDUE = 60.0  # seconds beyond its own after which a job is given up and its worker replaced
-STOPPING = 3.0  # seconds that a cancelled job may take to stop
+ENOUGH = (
+    16  # tickets for which a second worker starts a batch beside one that runs: passes of a few cost nearly as much
+)
+ATTEMPTS = 2  # a ticket whose worker died is given to another one; if that dies too, the ticket is to blame
+OVERDUE = 60.0  # seconds beyond its own after which a ticket is given up and its worker replaced
+STOPPING = 3.0  # seconds that a cancelled ticket may take to stop
 TRIES = 4  # deaths in a row, before one was ever ready, after which a lane is given up
 LONGEST_PAUSE = 30.0  # seconds between two starts of a worker that dies before it is ready
 
@@ -40,7 +42,7 @@ class Process:
         context = multiprocessing.get_context("spawn")
         self.lane, self.ready, self.busy, self.dead = lane, False, False, False
         self.reason = ""  # why it died, where it could still say so
-        self.jobs: dict[int, Job] = {}  # handed to it and not yet answered, by number
+        self.tickets: dict[int, Ticket] = {}  # handed to it and not yet answered, by number
         self.pipe, far = context.Pipe()
         self.process = context.Process(target=work, args=(far, lane, NICENESS[lane], limits, models), daemon=True)
         self.process.start()
@@ -101,32 +103,32 @@ class Pool:
 
     def submit(
         self, lane: str, kind: str, fields: dict[str, Any], client: str, part: Callable[[bytes], None] | None = None
-    ) -> Job:
-        """A job whose `answer` will come, whatever happens to its worker; raises Refused if the queue is full."""
-        job = Job(next(self.numbers), kind, fields, client, asyncio.get_running_loop().create_future(), part)
-        self.queues[lane].put(job)
+    ) -> Ticket:
+        """A ticket whose `answer` will come, whatever happens to its worker; raises Refused if the queue is full."""
+        ticket = Ticket(next(self.numbers), kind, fields, client, asyncio.get_running_loop().create_future(), part)
+        self.queues[lane].put(ticket)
         self._dispatch(lane)
-        return job
+        return ticket
 
-    def cancel(self, job: Job) -> None:
-        """Cancel a job that nobody waits for: take it from the queue, or stop its search."""
-        if job.answer.done():
+    def cancel(self, ticket: Ticket) -> None:
+        """Cancel a ticket that nobody waits for: take it from the queue, or stop its search."""
+        if ticket.answer.done():
             return
-        job.gone = True
-        job.answer.cancel()
-        if any(queue.discard(job) for queue in self.queues.values()):
+        ticket.gone = True
+        ticket.answer.cancel()
+        if any(queue.discard(ticket) for queue in self.queues.values()):
             return
         for worker in itertools.chain(*self.workers.values()):
-            if job.number in worker.jobs:
+            if ticket.number in worker.tickets:
                 self.metrics.cancelled.inc()
-                worker.tell("cancel", job.number)
+                worker.tell("cancel", ticket.number)
                 if worker.lane != "construct":
-                    self._later(self._insist(worker, job))
+                    self._later(self._insist(worker, ticket))
 
-    async def _insist(self, worker: Process, job: Job) -> None:
-        """Kill the worker if its job cannot be stopped, such as a foreign solver."""
+    async def _insist(self, worker: Process, ticket: Ticket) -> None:
+        """Kill the worker if its ticket cannot be stopped, such as a foreign solver."""
         await asyncio.sleep(STOPPING)
-        if job.number in worker.jobs and not self.closing:
+        if ticket.number in worker.tickets and not self.closing:
             worker.process.kill()
 
     def _dispatch(self, lane: str) -> None:
@@ -134,17 +136,17 @@ class Pool:
             if worker.ready and not worker.busy and not worker.dead:
                 if BATCH[lane] > 1 and self.queues[lane].size < ENOUGH and any(w.busy for w in self.workers[lane]):
                     return  # they join the batch that starts when the running one ends
-                jobs = self.queues[lane].take(BATCH[lane])
-                if not jobs:
+                tickets = self.queues[lane].take(BATCH[lane])
+                if not tickets:
                     return
                 now = time.monotonic()
-                for job in jobs:
-                    job.attempts += 1
-                    job.started = now
-                worker.jobs = {job.number: job for job in jobs}
+                for ticket in tickets:
+                    ticket.attempts += 1
+                    ticket.started = now
+                worker.tickets = {ticket.number: ticket for ticket in tickets}
                 worker.busy = True
-                self.metrics.batch.labels(lane).observe(len(jobs))
-                worker.tell("jobs", [(job.number, job.kind, job.fields) for job in jobs])
+                self.metrics.batch.labels(lane).observe(len(tickets))
+                worker.tell("tickets", [(ticket.number, ticket.kind, ticket.fields) for ticket in tickets])
 
     def _hear(self, worker: Process, message: tuple[Any, ...]) -> None:
         kind, *content = message
@@ -154,24 +156,24 @@ class Pool:
             self.failures[worker.lane] = 0
             self._dispatch(worker.lane)
         elif kind == "idle":
-            worker.jobs, worker.busy = {}, False
+            worker.tickets, worker.busy = {}, False
             self._dispatch(worker.lane)
         elif kind == "failed":
             worker.reason = content[0]  # its death follows
         elif kind == "part":
-            job = worker.jobs.get(content[0])
-            if job is not None and job.part is not None and not job.gone:
-                job.part(content[1])
+            ticket = worker.tickets.get(content[0])
+            if ticket is not None and ticket.part is not None and not ticket.gone:
+                ticket.part(content[1])
         elif kind == "done":
             for number, status, body in content[0]:
-                job = worker.jobs.pop(number, None)
-                if job is not None and not job.answer.done():
-                    job.answer.set_result((status, body))
+                ticket = worker.tickets.pop(number, None)
+                if ticket is not None and not ticket.answer.done():
+                    ticket.answer.set_result((status, body))
         else:
             self._died(worker)
 
     def _died(self, worker: Process) -> None:
-        """Replace a dead worker, and give its jobs to others or answer them."""
+        """Replace a dead worker, and give its tickets to others or answer them."""
         worker.dead = True
         worker.out.shutdown(wait=False)
         worker.pipe.close()
@@ -182,14 +184,15 @@ class Pool:
         self.metrics.deaths.labels(worker.lane).inc()
         reason = worker.reason or f"exit status {worker.process.exitcode}"
         log.warning("a service worker of the lane %s died (process %s): %s", worker.lane, worker.process.pid, reason)
-        for job in reversed(worker.jobs.values()):
-            if job.gone or job.answer.done():
+        for ticket in reversed(worker.tickets.values()):
+            if ticket.gone or ticket.answer.done():
                 continue
-            if job.attempts < ATTEMPTS:
-                self.queues[worker.lane].put(job, first=True)
+            if ticket.attempts < ATTEMPTS:
+                ticket.started = 0.0
+                self.queues[worker.lane].put(ticket, first=True)
             else:
                 refusal = Refused(503, "the service worker of this request died twice; try again later")
-                job.answer.set_result((refusal.status, encode(refusal.body())))
+                ticket.answer.set_result((refusal.status, encode(refusal.body())))
         pause = 0.0
         if not worker.ready:
             self.failures[worker.lane] += 1
@@ -206,22 +209,22 @@ class Pool:
             self._spawn(lane)
 
     async def _watch(self) -> None:
-        """A job that overstays its time is answered, and its worker replaced."""
+        """A ticket that overstays its time is answered, and its worker replaced."""
         while not self.closing:
             await asyncio.sleep(1.0)
             now = time.monotonic()
             for worker in list(itertools.chain(*self.workers.values())):
                 late = [
-                    job
-                    for job in worker.jobs.values()
-                    if now - job.started > float(job.fields.get("seconds", 0.0)) + OVERDUE
+                    ticket
+                    for ticket in worker.tickets.values()
+                    if now - ticket.started > float(ticket.fields.get("seconds", 0.0)) + OVERDUE
                 ]
-                for job in late:
-                    if not job.answer.done():
+                for ticket in late:
+                    if not ticket.answer.done():
                         refusal = Refused(
                             503, "the service worker of this request did not answer in time; try again later"
                         )
-                        job.answer.set_result((refusal.status, encode(refusal.body())))
+                        ticket.answer.set_result((refusal.status, encode(refusal.body())))
                 if late:
                     worker.process.kill()
 
@@ -251,11 +254,11 @@ class Pool:
         """End all workers; what still waits is answered."""
         self.closing = True
         refusal = encode(Refused(503, "the service is shutting down").body())
-        waiting = [job for queue in self.queues.values() for job in queue.take(queue.size)]
+        waiting = [ticket for queue in self.queues.values() for ticket in queue.take(queue.size)]
         workers = list(itertools.chain(*self.workers.values()))
-        for job in itertools.chain(waiting, *(worker.jobs.values() for worker in workers)):
-            if not job.answer.done():
-                job.answer.set_result((503, refusal))
+        for ticket in itertools.chain(waiting, *(worker.tickets.values() for worker in workers)):
+            if not ticket.answer.done():
+                ticket.answer.set_result((503, refusal))
         for task in list(self.background):
             task.cancel()
         for worker in workers:

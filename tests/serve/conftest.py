@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from starting import Server
+from starting import Guarded, Server
 
 
 @pytest.fixture(scope="session")
@@ -13,6 +13,16 @@ def server():
     pytest.importorskip("uvicorn")
     pytest.importorskip("httpx")
     started = Server("--long-workers", 1, "--constructors", 1)
+    yield started.wait()
+    started.end()
+
+
+@pytest.fixture(scope="session")
+def guarded(tmp_path_factory):
+    """The same with tokens and an access log."""
+    for name in ("fastapi", "uvicorn", "httpx"):
+        pytest.importorskip(name)
+    started = Guarded(tmp_path_factory.mktemp("guarded"))
     yield started.wait()
     started.end()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import signal
 import socket
@@ -10,7 +12,7 @@ import sys
 import time
 
 START = "import sys; from routelearn.cli import main; main(['serve', *sys.argv[1:]])"
-READY_SECONDS = 120
+READY_SECONDS = 300
 
 
 class Server:
@@ -72,3 +74,57 @@ class Server:
                 self.process.kill()
                 raise
         self.process.stderr.close()
+
+
+QUOTAS = {
+    "many": {},
+    "other": {},
+    "two_requests": {"requests_per_minute": 2},
+    "little_search": {"search_seconds_per_hour": 1.5},
+    "one_job": {"jobs": 1},
+}
+
+
+class Guarded(Server):
+    """A server with tokens of several names and quotas, and an access log."""
+
+    unlimited = "that of the environment"
+
+    def __init__(self, folder):
+        self.log, file = folder / "access.log", folder / "tokens.json"
+        entries = [{"name": name, "token": self.token(name), **quota} for name, quota in QUOTAS.items()]
+        file.write_text(json.dumps({"token": entries}))
+        flags = ("--tokens", file, "--access-log", self.log, "--keep-jobs", 40)
+        super().__init__("--long-workers", 1, "--constructors", 1, *flags, token=self.unlimited)
+
+    @property
+    def names(self):
+        return list(QUOTAS)
+
+    def token(self, name):
+        return f"the token of {name}, which is long"
+
+    def digest(self, name):
+        return hashlib.sha256(self.token(name).encode()).hexdigest()
+
+    def ask(self, method, path, token="", **named):
+        import httpx
+
+        headers = ({"authorization": f"Bearer {token}"} if token else {}) | named.pop("headers", {})
+        return httpx.request(method, self.url + path, headers=headers, timeout=120, **named)
+
+    def job(self, body, token=None, until=("done", "failed", "cancelled"), **named):
+        """A new job, when it is in one of these states."""
+        token = token or self.token("many")
+        made = self.ask("POST", "/v1/jobs", token, json=body, **named)
+        assert made.status_code == 202, made.text
+        return self.wait_for(made.json()["id"], until, token)
+
+    def wait_for(self, name, until=("done", "failed", "cancelled"), token=None):
+        end = time.monotonic() + READY_SECONDS
+        while time.monotonic() < end:
+            told = self.ask("GET", f"/v1/jobs/{name}", token or self.token("many")).json()
+            if told["state"] in until:
+                return told
+            time.sleep(0.05)
+        raise AssertionError(f"the job is {told['state']}")

@@ -321,5 +321,6 @@ def test_the_soak_in_its_short_form():
     command = [sys.executable, str(script), "--minutes", "0.1", "--warm", "2", "--kill", "3", *limits]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]
-    for client in ("construct", "search", "stream", "batch", "alive", "abort", "half_head", "heavy_batch", "unread"):
+    honest, others = ("construct", "search", "stream", "batch", "job", "alive"), ("abort", "half_head", "heavy_batch")
+    for client in (*honest, *others, "unread", "unfetched", "poll", "delete_others", "try_tokens", "over_quota"):
         assert f"\n{client} " in done.stdout

@@ -18,9 +18,9 @@ from routelearn.errors import InputError
 from routelearn.models.model_file import Model, save
 from routelearn.policies.base import shape_of
 from routelearn.problems import PROBLEMS
-from routelearn.serve import catalogue, jobs
+from routelearn.serve import answering, catalogue, reading
 from routelearn.serve import think as thinking
-from routelearn.serve.batching import FairQueue, Job, lane_of, likely_problem
+from routelearn.serve.batching import FairQueue, Ticket, lane_of, likely_problem
 from routelearn.serve.catalogue import random_instance
 from routelearn.serve.limits import Limits, Refused
 from routelearn.solving.board import Board
@@ -39,13 +39,13 @@ def loop():
 def queued(loop, *clients, most=100):
     queue = FairQueue("short", most)
     for number, client in enumerate(clients):
-        queue.put(Job(number, "solve", {}, client, loop.create_future()))
+        queue.put(Ticket(number, "solve", {}, client, loop.create_future()))
     return queue
 
 
 def test_clients_take_turns_however_much_one_of_them_sends(loop):
     queue = queued(loop, "a", "a", "a", "a", "b", "c")
-    assert [job.client for job in queue.take(4)] == ["a", "b", "c", "a"]
+    assert [ticket.client for ticket in queue.take(4)] == ["a", "b", "c", "a"]
     assert queue.size == 2
 
 
@@ -55,20 +55,20 @@ def test_a_full_queue_names_limit_and_value(loop):
     assert (refusal.value.status, refusal.value.limit, refusal.value.value) == (429, "queue", 2)
 
 
-def test_a_job_whose_client_left_is_not_handed_out(loop):
+def test_a_ticket_whose_client_left_is_not_handed_out(loop):
     queue = queued(loop, "a", "a", "b")
     left = queue.waiting["a"][0]
     assert queue.discard(left)
     assert not queue.discard(left)
-    assert [job.number for job in queue.take(9)] == [1, 2]
+    assert [ticket.number for ticket in queue.take(9)] == [1, 2]
     assert queue.size == 0
 
 
-def test_a_job_given_back_is_the_next_one(loop):
+def test_a_ticket_given_back_is_the_next_one(loop):
     queue = queued(loop, "a", "b", "b")
-    job = queue.take(2)[1]
-    queue.put(job, first=True)
-    assert queue.take(1) == [job]
+    ticket = queue.take(2)[1]
+    queue.put(ticket, first=True)
+    assert queue.take(1) == [ticket]
 
 
 @pytest.mark.parametrize(
@@ -107,11 +107,11 @@ def test_constructions_of_one_size_share_one_decoding(monkeypatch):
         (f"{n}-{seed}", OPTIONS | random_instance("tsp", n, seed)) for n, seed in ((12, 0), (7, 1), (12, 2), (7, 3))
     ]
     requests.append(("bad", OPTIONS | {"coords": [[0.0, 0.0], [1.0, float("nan")]]}))
-    results = dict(itertools.chain(*jobs.construct(requests, LIMITS)))
+    results = dict(itertools.chain(*answering.construct(requests, LIMITS)))
     assert batches == [(2, 7), (2, 12)], "grouped by n, small ones first"
     assert isinstance(results.pop("bad"), InputError), "a bad request harms no other"
     for key, fields in requests[:-1]:
-        [[(_, alone)]] = jobs.construct([(key, fields)], LIMITS)
+        [[(_, alone)]] = answering.construct([(key, fields)], LIMITS)
         assert results[key]["cost"] == pytest.approx(alone["cost"], rel=1e-4)
         assert sorted(results[key]["routes"][0]["stops"]) == list(range(len(fields["coords"])))
 
@@ -128,7 +128,7 @@ def test_one_construction_that_does_not_hold_costs_the_others_nothing(monkeypatc
 
     monkeypatch.setattr(decode, "decode", spoilt)
     requests = [(seed, OPTIONS | random_instance("tsp", 9, seed)) for seed in range(3)]
-    [group] = jobs.construct(requests, LIMITS)
+    [group] = answering.construct(requests, LIMITS)
     answers = dict(group)
     assert [answers[seed]["history"][0]["by"] for seed in (0, 2)] == ["policy", "policy"]
     assert answers[1]["history"][0]["by"] != "policy"
@@ -140,7 +140,7 @@ def test_zero_seconds_give_what_the_library_gives_for_them(name):
     found = {"policy": 0, "heuristic": 0}
     for seed in range(6):
         fields = random_instance(name, 15, seed)
-        [[(_, served)]] = jobs.construct([(0, OPTIONS | fields)], LIMITS)
+        [[(_, served)]] = answering.construct([(0, OPTIONS | fields)], LIMITS)
         assert served["cost"] == pytest.approx(routelearn.solve(**fields, seconds=0).cost, rel=1e-6)
         found[served["history"][-1]["by"]] += 1
     if name == "cvrp":
@@ -149,7 +149,7 @@ def test_zero_seconds_give_what_the_library_gives_for_them(name):
 
 def test_a_decoding_strategy_asks_for_the_policy_alone():
     requests = [(seed, OPTIONS | random_instance("cvrp", 15, seed) | {"decode": "greedy"}) for seed in range(6)]
-    [group] = jobs.construct(requests, LIMITS)
+    [group] = answering.construct(requests, LIMITS)
     assert {event["by"] for _, answer in group for event in answer["history"]} == {"policy"}
 
 
@@ -168,24 +168,24 @@ def test_a_decoding_strategy_asks_for_the_policy_alone():
     ],
 )
 def test_the_field_is_read_from_the_message(message, field):
-    assert jobs.field_of(message) == field
+    assert answering.field_of(message) == field
 
 
 def test_deliveries_that_would_take_too_many_loads_are_refused():
     fields = {"coords": [[0.0, 0.0], [1.0, 1.0]], "demand": [0.0, 9e3], "capacity": 1.0, "problem": "sdvrp"}
     for source, field in ((None, "capacity"), ("instance 2", "instances.2.capacity")):
         with pytest.raises(Refused, match=f"{source or 'the request'}: the demands fill 9000 vehicles") as refusal:
-            jobs.prepare(fields | {"source": source}, LIMITS)
+            answering.prepare(fields | {"source": source}, LIMITS)
         assert refusal.value.field == field
     with pytest.raises(InputError, match=r"^the request: the demands fill 1,000,000,000 vehicles; at most 10,000"):
-        jobs.prepare(fields | {"demand": [0.0, 1e9]}, LIMITS)
+        answering.prepare(fields | {"demand": [0.0, 1e9]}, LIMITS)
 
 
 def test_a_limit_that_is_no_number_names_the_instance_of_a_batch():
     fields = {"coords": [[0.0, 0.0], [1.0, 1.0]], "demand": [0.0, 1.0], "capacity": float("inf")}
     with pytest.raises(InputError, match=r"^instance 2: .*capacity") as refusal:
-        jobs.prepare(fields | {"source": jobs.source_of(2)}, LIMITS)
-    assert jobs.field_of(str(refusal.value)) == "instances.2.capacity"
+        answering.prepare(fields | {"source": answering.source_of(2)}, LIMITS)
+    assert answering.field_of(str(refusal.value)) == "instances.2.capacity"
 
 
 @pytest.mark.parametrize("name", PAPER)
@@ -218,7 +218,7 @@ def test_every_step_of_a_construction_is_explained(name, sample, monkeypatch):
 
 
 def test_a_problem_without_a_model_is_told_with_those_that_have_one(monkeypatch):
-    monkeypatch.setattr(jobs, "shipped", lambda: {"m": {"problem": "tsp"}, "n": {"problem": "cvrp"}})
+    monkeypatch.setattr(answering, "shipped", lambda: {"m": {"problem": "tsp"}, "n": {"problem": "cvrp"}})
     monkeypatch.setattr(thinking, "find_model", lambda *_: (None, ()))
     with pytest.raises(InputError, match=r"no trained model ships for pctsp yet.* one of: cvrp, tsp"):
         thinking.think(random_instance("pctsp", 9, 0) | {"sample": False, "seed": 0}, LIMITS)
@@ -233,7 +233,7 @@ def test_a_problem_that_does_not_explain_itself_can_be_watched_all_the_same(monk
 
     def prepared(*arguments):
         query = original(*arguments)
-        return jobs.Query(query.stops, query.converted._replace(problem=Silent()))
+        return answering.Query(query.stops, query.converted._replace(problem=Silent()))
 
     monkeypatch.setattr(thinking, "prepare", prepared)
     shown = thinking.think(fields, LIMITS)
@@ -251,7 +251,7 @@ def test_the_likely_problem_is_the_one_the_stops_are_read_as():
     for name in PAPER:
         fields = random_instance(name, 5, 0)
         del fields["problem"]
-        assert likely_problem(fields) == jobs.prepare(fields, LIMITS).converted.problem.name
+        assert likely_problem(fields) == answering.prepare(fields, LIMITS).converted.problem.name
     assert likely_problem({"coords": [], "prize": [0.0], "min_prize": 1.0}) == "pctsp"
 
 
@@ -284,12 +284,12 @@ def test_a_batch_that_nobody_waits_for_ends(count):
     for one in instances:
         del one["problem"]
     fields = OPTIONS | {"instances": instances, "seconds": 15.0}
-    jobs.solve_batch(fields | {"seconds": 0.1}, LIMITS, threading.Event())  # compiled, loaded
+    answering.solve_batch(fields | {"seconds": 0.1}, LIMITS, threading.Event())  # compiled, loaded
     stop = threading.Event()
     threading.Timer(0.5, stop.set).start()
     began = time.monotonic()
     with pytest.raises(Refused, match="the client went away"):
-        jobs.solve_batch(fields, LIMITS, stop)
+        answering.solve_batch(fields, LIMITS, stop)
     assert time.monotonic() - began < 8
 
 
@@ -301,9 +301,9 @@ def test_a_batch_of_many_problems_and_sizes_is_answered_in_order_and_in_time(sec
         del one["problem"]
     stop = threading.Event()
     fields = OPTIONS | {"instances": instances, "seconds": seconds}
-    jobs.solve_batch(fields, LIMITS, stop)  # compiled, loaded
+    answering.solve_batch(fields, LIMITS, stop)  # compiled, loaded
     began = time.monotonic()
-    answers = jobs.solve_batch(fields, LIMITS, stop)["answers"]
+    answers = answering.solve_batch(fields, LIMITS, stop)["answers"]
     assert time.monotonic() - began < seconds + 1
     assert [answer["problem"] for answer in answers] == [name for name, _ in names]
     assert [len(answer["layout"]) for answer in answers] == [len(one["coords"]) for one in instances]
@@ -320,7 +320,7 @@ def test_every_solver_that_is_listed_answers(name):
     ]
     for solver in free:
         fields = OPTIONS | random_instance(name, 12, 3) | {"solver": solver, "seconds": 0.5}
-        answer = jobs.solve(fields, LIMITS, Board(), None)
+        answer = answering.solve(fields, LIMITS, Board(), None)
         assert answer["history"][-1]["by"] == solver
     revealing = PROBLEMS[name].reveals_on_visit
     assert not revealing or free, "there are solvers that decide on the way"
@@ -332,7 +332,7 @@ def test_what_only_the_client_knows_is_asked_for():
     with pytest.raises(
         InputError, match=r"the request: spctsp needs a real_prize for every stop \(what a visit turns out to bring"
     ):
-        jobs.solve(fields | {"solver": "reopt-all", "seconds": 0.2}, LIMITS, Board(), None)
+        answering.solve(fields | {"solver": "reopt-all", "seconds": 0.2}, LIMITS, Board(), None)
 
 
 class Weighted(NamedTuple):
@@ -358,7 +358,7 @@ def test_a_problem_with_columns_of_its_own_is_not_offered_and_refused_in_words(m
     places = {"coords": [[0.0, 0.0], [1.0, 1.0], [0.0, 1.0]], "problem": "own"}
     told = "own needs weight for its instances, which stops cannot give"
     with pytest.raises(InputError, match=told):
-        jobs.solve(OPTIONS | places, LIMITS, Board(), None)
+        answering.solve(OPTIONS | places, LIMITS, Board(), None)
     with pytest.raises(InputError, match=told):
         thinking.think(places | {"sample": False, "seed": 0}, LIMITS)
     with pytest.raises(InputError, match=told):
@@ -391,18 +391,18 @@ def test_a_model_of_ones_own_constructs_thinks_and_searches(own_model):
     own = catalogue.own_models([own_model])
     assert own == {"tsp": own_model}
     fields = random_instance("tsp", 12, 0)
-    query = jobs.prepare(fields, LIMITS)
+    query = answering.prepare(fields, LIMITS)
     policy = routelearn.load_model(path=own_model).policy
     tour = decode(PROBLEMS["tsp"], policy, query.converted.policy, "greedy").tour
     cost = float(PROBLEMS["tsp"].cost(query.converted.referee, tour))
     greedy = OPTIONS | fields | {"decode": "greedy"}
-    assert jobs.solve(greedy, LIMITS, Board(), None, own)["cost"] == pytest.approx(cost)
-    assert jobs.solve(greedy, LIMITS, Board(), None)["cost"] < cost, "the shipped one has learnt something"
+    assert answering.solve(greedy, LIMITS, Board(), None, own)["cost"] == pytest.approx(cost)
+    assert answering.solve(greedy, LIMITS, Board(), None)["cost"] < cost, "the shipped one has learnt something"
     shown = thinking.think(fields | {"sample": False, "seed": 0}, LIMITS, None, own)
     assert shown["answer"]["cost"] == pytest.approx(cost)
     one = {name: value for name, value in fields.items() if name != "problem"}
     batch = OPTIONS | {"instances": [one] * 2, "seconds": 0.3}
-    assert len(jobs.solve_batch(batch, LIMITS, threading.Event(), own)["answers"]) == 2
+    assert len(answering.solve_batch(batch, LIMITS, threading.Event(), own)["answers"]) == 2
     assert catalogue.models(own)[-1]["name"] == own_model
     [row] = [row for row in catalogue.problems(own) if row["id"] == "tsp"]
     assert row["model"] == own_model
@@ -418,8 +418,8 @@ def test_two_models_for_one_problem_are_refused(own_model):
 def test_decoding_without_a_policy_is_refused_not_answered_by_something_else():
     fields = OPTIONS | {"coords": [[float(i), i % 7 / 7] for i in range(1500)], "decode": "greedy"}
     with pytest.raises(InputError, match="1500 stops or loads are far beyond what the model for tsp was trained on"):
-        jobs.solve(fields, LIMITS, Board(), None)
-    assert jobs.solve(fields | {"decode": None}, LIMITS, Board(), None)["history"][-1]["by"] == "heuristic"
+        answering.solve(fields, LIMITS, Board(), None)
+    assert answering.solve(fields | {"decode": None}, LIMITS, Board(), None)["history"][-1]["by"] == "heuristic"
 
 
 # --------------------------------------------------------------------------------------------------- lengths
@@ -431,10 +431,10 @@ def test_a_file_of_a_library_comes_back_with_its_metric_instead_of_a_matrix(metr
 
     rows = "".join(f"{i + 1} {i * 37 % 101} {i * 53 % 89}\n" for i in range(40))
     text = f"NAME: t\nTYPE: TSP\nDIMENSION: 40\nEDGE_WEIGHT_TYPE: {metric}\nNODE_COORD_SECTION\n{rows}EOF\n"
-    fields = jobs.read_file({"name": "t.tsp", "text": text}, LIMITS)
+    fields = reading.read_file({"name": "t.tsp", "text": text}, LIMITS)
     assert fields["metric"] == metric
     assert "matrix" not in fields
-    assert (jobs.prepare(fields, LIMITS).stops.matrix == tsplib.parse(text, "t.tsp").matrix).all()
+    assert (answering.prepare(fields, LIMITS).stops.matrix == tsplib.parse(text, "t.tsp").matrix).all()
 
 
 @pytest.mark.parametrize(
@@ -447,5 +447,5 @@ def test_a_file_of_a_library_comes_back_with_its_metric_instead_of_a_matrix(metr
 )
 def test_a_metric_that_cannot_be_is_told_at_its_field(fields, words):
     with pytest.raises(InputError, match=words) as refusal:
-        jobs.prepare(fields, LIMITS)
-    assert jobs.field_of(str(refusal.value)) == "metric"
+        answering.prepare(fields, LIMITS)
+    assert answering.field_of(str(refusal.value)) == "metric"

@@ -37,6 +37,9 @@ def test_names_and_labels_are_those_of_the_dashboards():
     metrics.batch.labels("construct").observe(3)
     for by_lane in (metrics.deaths, metrics.waiting, metrics.ready):
         by_lane.labels("long")
+    for by_one in (metrics.token_seconds, metrics.jobs, metrics.jobs_ended):
+        by_one.labels("one")
+    metrics.token_requests.labels("one", "200")
     samples = [one for family in text_string_to_metric_families(metrics.text().decode()) for one in family.samples]
     histogram = {
         f"routelearn_{name}_{part}": {label} | ({"le"} if part == "bucket" else set())
@@ -51,6 +54,12 @@ def test_names_and_labels_are_those_of_the_dashboards():
         "routelearn_waiting": {"lane"},
         "routelearn_workers_ready": {"lane"},
         "routelearn_resident_bytes": set(),
+        "routelearn_token_requests_total": {"token", "status"},
+        "routelearn_token_seconds_total": {"token"},
+        "routelearn_jobs": {"state"},
+        "routelearn_job_bytes": set(),
+        "routelearn_jobs_ended_total": {"state"},
+        "routelearn_access_log_dropped_total": set(),
     }
 
 

@@ -238,14 +238,14 @@ def test_a_thousand_million_trips_are_as_many_as_there_are_stops(server):
 
 
 def test_a_cancelled_search_ends_at_once():
-    from routelearn.serve import jobs
+    from routelearn.serve import answering
     from routelearn.serve.limits import Limits
     from routelearn.solving.board import Board
 
     board = Board()
     board.stop.set()  # as the worker does when the client has gone
     fields = {**ROUND, "seconds": 0.0, "iterations": None, "seed": 0}
-    jobs.solve(fields, Limits(), board, None)  # compiles, the first time
+    answering.solve(fields, Limits(), board, None)  # compiles, the first time
     began = time.perf_counter()
-    jobs.solve({**fields, "seconds": 30.0}, Limits(), board, None)
+    answering.solve({**fields, "seconds": 30.0}, Limits(), board, None)
     assert time.perf_counter() - began < 5

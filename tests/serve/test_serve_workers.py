@@ -1,4 +1,4 @@
-"""The pool of workers, with stand-ins for the processes: turns, deaths, and jobs that are to blame for them."""
+"""The pool of workers, with stand-ins for the processes: turns, deaths, and tickets that are to blame for them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class StandIn:
     """A worker that does nothing by itself: the test speaks for it."""
 
     def __init__(self, lane, limits, models, hear):
-        self.lane, self.ready, self.busy, self.dead, self.jobs = lane, False, False, False, {}
+        self.lane, self.ready, self.busy, self.dead, self.tickets = lane, False, False, False, {}
         self.told, self.hear, self.reason = [], hear, ""
         self.out = SimpleNamespace(shutdown=lambda wait: None)
         self.pipe = SimpleNamespace(close=lambda: None)
@@ -97,25 +97,25 @@ async def replaced(pool, lane="long"):
     raise AssertionError("nobody took the place of the dead")
 
 
-def test_a_job_whose_worker_died_is_given_to_the_next_and_answered(monkeypatch):
+def test_a_ticket_whose_worker_died_is_given_to_the_next_and_answered(monkeypatch):
     async def story(pool):
-        job = pool.submit("long", "solve", {"seconds": 1}, "a")
+        ticket = pool.submit("long", "solve", {"seconds": 1}, "a")
         [worker] = pool.workers["long"]
         worker.says("died")
         second = await replaced(pool)
-        assert second.told == [("jobs", [(job.number, "solve", {"seconds": 1})])]
-        second.says("done", [(job.number, 200, b"{}")])
-        assert await job.answer == (200, b"{}")
+        assert second.told == [("tickets", [(ticket.number, "solve", {"seconds": 1})])]
+        second.says("done", [(ticket.number, 200, b"{}")])
+        assert await ticket.answer == (200, b"{}")
 
     with_pool(story, monkeypatch)
 
 
-def test_a_job_that_kills_two_workers_is_answered_503_and_the_next_one_served(monkeypatch):
+def test_a_ticket_that_kills_two_workers_is_answered_503_and_the_next_one_served(monkeypatch):
     async def story(pool):
-        job, other = (pool.submit("long", "solve", {"seconds": 1}, "a") for _ in range(2))
+        ticket, other = (pool.submit("long", "solve", {"seconds": 1}, "a") for _ in range(2))
         pool.workers["long"][0].says("died")
         (await replaced(pool)).says("died")
-        status, body = await job.answer
+        status, body = await ticket.answer
         assert status == 503
         assert "died twice" in json.loads(body)["error"]
         third = await replaced(pool)
@@ -135,7 +135,7 @@ def test_a_worker_that_dies_before_it_is_ready_is_started_again_after_a_pause(mo
     with_pool(story, monkeypatch)
 
 
-def test_who_leaves_takes_a_waiting_job_along_and_stops_a_running_one(monkeypatch):
+def test_who_leaves_takes_a_waiting_ticket_along_and_stops_a_running_one(monkeypatch):
     async def story(pool):
         running, waiting = (pool.submit("long", "solve", {"seconds": 1}, "a") for _ in range(2))
         pool.cancel(waiting)
@@ -146,14 +146,14 @@ def test_who_leaves_takes_a_waiting_job_along_and_stops_a_running_one(monkeypatc
     with_pool(story, monkeypatch)
 
 
-def test_jobs_that_wait_are_handed_over_together_where_batches_are_made(monkeypatch):
+def test_tickets_that_wait_are_handed_over_together_where_batches_are_made(monkeypatch):
     async def story(pool):
         first, *others = (pool.submit("construct", "solve", {}, "a") for _ in range(4))
         [worker] = pool.workers["construct"]
-        assert [job[0] for job in worker.told[-1][1]] == [first.number], "a lone request waits for nothing"
+        assert [ticket[0] for ticket in worker.told[-1][1]] == [first.number], "a lone request waits for nothing"
         worker.says("done", [(first.number, 200, b"{}")])
         worker.says("idle")
-        assert [job[0] for job in worker.told[-1][1]] == [job.number for job in others]
+        assert [ticket[0] for ticket in worker.told[-1][1]] == [ticket.number for ticket in others]
 
     with_pool(story, monkeypatch, construct=1)
 
@@ -171,9 +171,9 @@ def test_a_second_worker_starts_a_batch_only_where_it_is_worth_a_pass(monkeypatc
         assert len(second.told[-1][1]) == 3
         last = pool.submit("construct", "solve", {}, "a")
         first.says("died")
-        assert pool.queues["construct"].size == 2, "the dead one's job and the last wait for the busy one"
+        assert pool.queues["construct"].size == 2, "the dead one's ticket and the last wait for the busy one"
         second.says("idle")
-        assert last.number in [job[0] for job in second.told[-1][1]], "nobody waits beside an idle worker"
+        assert last.number in [ticket[0] for ticket in second.told[-1][1]], "nobody waits beside an idle worker"
 
     with_pool(story, monkeypatch, construct=2)
 
@@ -213,13 +213,13 @@ def test_before_the_first_worker_of_each_lane_the_service_is_starting(monkeypatc
 
 
 def test_what_still_waits_at_the_end_is_answered(monkeypatch):
-    jobs = []
+    tickets = []
 
     async def story(pool):
-        jobs.extend(pool.submit("long", "solve", {"seconds": 1}, "a") for _ in range(3))
+        tickets.extend(pool.submit("long", "solve", {"seconds": 1}, "a") for _ in range(3))
 
     with_pool(story, monkeypatch)
-    assert [job.answer.result()[0] for job in jobs] == [503] * 3
+    assert [ticket.answer.result()[0] for ticket in tickets] == [503] * 3
 
 
 def test_a_full_lane_refuses(monkeypatch):
@@ -243,7 +243,7 @@ def test_a_search_that_ends_while_it_is_cancelled_leaves_the_worker_hearing(monk
             self.pop(number, None)
             return default
 
-    messages = iter([("cancel", 5), ("jobs", [(6, "solve", {})])])
+    messages = iter([("cancel", 5), ("tickets", [(6, "solve", {})])])
 
     def heard():
         for message in messages:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import re
 import threading
 import time
@@ -24,6 +23,7 @@ from routelearn.errors import Infeasible, InputError
 from routelearn.models import shipped
 from routelearn.problems.attributes import found
 from routelearn.problems.base import Problem, take
+from routelearn.serve import formats
 from routelearn.serve.limits import Limits, Refused, over
 from routelearn.solving import Solution, make_solution, search, solve_many_stops, stops_of
 from routelearn.solving.board import Board
@@ -109,7 +109,13 @@ def prepare(fields: dict[str, Any], limits: Limits) -> Query:
             raise
         raise InputError(f"{source}: {error}") from None  # a limit's message names no file; in a batch it must
     check_loads(converted, limits, source)
+    formats.allow(form_of(fields), formats.OF_COLUMNS, on_globe=stops.latlon is not None)
     return Query(stops, converted)
+
+
+def form_of(fields: dict[str, Any]) -> str:
+    """The format of the answer, which the service sets and clients cannot."""
+    return str(fields.get("form", formats.JSON))
 
 
 def measured(stops: Stops, metric: str) -> Stops:
@@ -166,13 +172,13 @@ def answer(solution: Solution) -> dict[str, Any]:
     }
 
 
-def finished(query: Query, board: Board, notes: tuple[str, ...]) -> dict[str, Any]:
+def finished(query: Query, board: Board, notes: tuple[str, ...], form: str = formats.JSON) -> Any:
+    """The fields of schemas.Answer, or the format asked for."""
     assert board.tour is not None
     spent = time.perf_counter() - board.began
     events = tuple(board.events)
-    return answer(
-        make_solution(query.converted, query.stops, board.tour[0, 0], seconds=spent, events=events, notes=notes)
-    )
+    solution = make_solution(query.converted, query.stops, board.tour[0, 0], seconds=spent, events=events, notes=notes)
+    return formats.formed(answer(solution), solution, form)
 
 
 # ------------------------------------------------------------------------------------------ constructions
@@ -232,7 +238,7 @@ def _construct_group(members: list[tuple[Any, Query, dict[str, Any]]], models: M
         try:
             if board.tour is None:
                 search(query.converted, board, seconds=0.0, model=None, seed=fields["seed"], threads=1)
-            results.append((key, finished(query, board, notes)))
+            results.append((key, finished(query, board, notes, form_of(fields))))
         except Exception as error:
             results.append((key, error))
     return results
@@ -275,9 +281,7 @@ def _feasible(problem: Problem, x: Any, tours: Tensor) -> list[bool]:
 # ------------------------------------------------------------------------------------------------ searches
 
 
-def solve(
-    fields: dict[str, Any], limits: Limits, board: Board, send: Send | None, models: Models = SHIPPED
-) -> dict[str, Any]:
+def solve(fields: dict[str, Any], limits: Limits, board: Board, send: Send | None, models: Models = SHIPPED) -> Any:
     """The best solution found in the request's seconds; `send` hears of better ones."""
     if "iterations" in fields:
         return _round(fields, board.stop, send)
@@ -292,7 +296,7 @@ def solve(
     return _search(query, fields, board, send, models)
 
 
-def _search(query: Query, fields: dict[str, Any], board: Board, send: Send | None, models: Models) -> dict[str, Any]:
+def _search(query: Query, fields: dict[str, Any], board: Board, send: Send | None, models: Models) -> Any:
     """Policy and search together."""
     from routelearn.search.search import load_kernels
 
@@ -303,11 +307,11 @@ def _search(query: Query, fields: dict[str, Any], board: Board, send: Send | Non
     if send is not None:
         board.watch = lambda event: send(finished(query, board, notes))
     search(query.converted, board, seconds=fields["seconds"], model=model, seed=fields["seed"], threads=1)
-    return finished(query, board, notes)
+    return finished(query, board, notes, form_of(fields))
 
 
 # Fields of a request that are not part of the round's document.
-NOT_DOCUMENT = ("seconds", "iterations", "seed", "drawing", "routes", "source")
+NOT_DOCUMENT = ("seconds", "iterations", "seed", "drawing", "routes", "source", "form")
 
 
 def round_of(fields: dict[str, Any]) -> Round:
@@ -315,20 +319,22 @@ def round_of(fields: dict[str, Any]) -> Round:
     from routelearn.rounds.files import round_from_document
 
     document = {name: value for name, value in fields.items() if name not in NOT_DOCUMENT and value is not None}
-    return round_from_document(document, SOURCE)
+    round_ = round_from_document(document, SOURCE)
+    formats.allow(form_of(fields), formats.OF_ROUND, on_globe=round_.latlon is not None)
+    return round_
 
 
-def _round(fields: dict[str, Any], stop: threading.Event, send: Send | None) -> dict[str, Any]:
+def _round(fields: dict[str, Any], stop: threading.Event, send: Send | None) -> Any:
     from routelearn.rounds.solving import solve_round
 
     found = solve_round(
         round_of(fields), seconds=fields["seconds"], iterations=fields["iterations"], seed=fields["seed"], threads=1,
-        better=None if send is None else lambda one: send(_told(one, fields)), stop=stop,
+        better=None if send is None else lambda one: send(_document(one, fields)), stop=stop,
     )  # fmt: skip
     return _told(found, fields)
 
 
-def check(fields: dict[str, Any]) -> dict[str, Any]:
+def check(fields: dict[str, Any]) -> Any:
     """A plan of a round, with every rule that it breaks."""
     from routelearn.rounds.given import given_plan, keeping, routes_of
     from routelearn.rounds.solving import check_round
@@ -338,14 +344,19 @@ def check(fields: dict[str, Any]) -> dict[str, Any]:
     return _told(check_round(*keeping(round_, drives, kept)), fields)
 
 
-def _told(found: RoundSolution, fields: dict[str, Any]) -> dict[str, Any]:
+def _document(found: RoundSolution, fields: dict[str, Any]) -> dict[str, Any]:
     """The fields of schemas.RoundAnswer."""
     from routelearn.plots.round_page import page_data
 
     return found.document() | ({"drawing": page_data(found)} if fields.get("drawing") else {})
 
 
-def _classical(query: Query, fields: dict[str, Any], board: Board) -> dict[str, Any]:
+def _told(found: RoundSolution, fields: dict[str, Any]) -> Any:
+    """The plan as JSON, or in the format asked for."""
+    return formats.formed(_document(found, fields), found, form_of(fields))
+
+
+def _classical(query: Query, fields: dict[str, Any], board: Board) -> Any:
     """Solve with a solver of the registry and check its answer. Hidden prizes are revealed visit by visit."""
     from routelearn import solvers
     from routelearn.solvers import reveal
@@ -366,7 +377,7 @@ def _classical(query: Query, fields: dict[str, Any], board: Board) -> dict[str, 
     except (Infeasible, InputError):
         raise InputError(f"the solver {solver.name} found no solution in {fields['seconds']:g} seconds") from None
     board.submit(tour, float(problem.cost(x, tour)), solver.name)
-    return finished(query, board, ())
+    return finished(query, board, (), form_of(fields))
 
 
 def solve_batch(
@@ -421,82 +432,3 @@ def _parts(queries: Sequence[Query], most: int) -> Iterator[list[int]]:
         groups.setdefault(queries[row].converted.problem.name, []).append(row)
     for rows in groups.values():
         yield from (rows[low : low + most] for low in range(0, len(rows), most))
-
-
-# --------------------------------------------------------------------------------------------------- files
-
-
-UNREADABLE = "\ufffd"
-
-
-def read_file(fields: dict[str, Any], limits: Limits) -> dict[str, Any]:
-    """The stops of a file as the fields of a request, with the problem that they are."""
-    from routelearn.data.guess import guess
-    from routelearn.data.names import not_used
-    from routelearn.data.reading import parse
-    from routelearn.rounds.document import document_of
-
-    name = fields["name"] or "stops"
-    data = _bytes(fields, name)
-    if (round_ := _round_of_file(data, name, fields)) is not None:
-        if len(round_.stops) > limits.nodes:
-            raise over(422, "nodes", limits.nodes, f"{len(round_.stops)} stops", "text")
-        return {"round": document_of(round_), **({"notes": list(round_.notes)} if round_.notes else {})}
-    found = parse(data, name, problem=fields.get("problem"))
-    if len(found) != 1:
-        raise InputError(f"{name}: {len(found)} sets of stops; one is read here")
-    stops = found[0]
-    if len(stops.ids) > limits.nodes:
-        raise over(422, "nodes", limits.nodes, f"{len(stops.ids)} stops", "text")
-    result: dict[str, Any] = {"ids": list(stops.ids)}
-    for name, values in (("coords", stops.xy), ("latlon", stops.latlon), ("matrix", stops.matrix)):
-        if values is not None:
-            result[name] = values.tolist()
-    if stops.metric in METRICS:
-        result["metric"] = stops.metric
-        if stops.xy is not None:
-            result.pop("matrix", None)  # its name says as much, in far fewer letters
-    for name, values in (*stops.columns.items(), *stops.limits.items()):
-        result[name] = np.asarray(values, dtype=np.float64).tolist()
-    problem = fields.get("problem") or stops.problem
-    try:
-        problem = problem or guess(stops.source, {*stops.columns, *stops.limits})
-    except InputError as error:  # what is missing may come with the request
-        result["unclear"] = str(error)
-    for name, value in (("depot", stops.depot), ("problem", problem)):
-        if value is not None:
-            result[name] = value
-    if notes := [*stops.notes, *([not_used(stops.unused)] if stops.unused else [])]:
-        result["notes"] = notes
-    return result
-
-
-def _round_of_file(data: bytes, name: str, fields: dict[str, Any]) -> Round | None:
-    """The round in a file; None if it holds stops of another problem."""
-    from routelearn.rounds.files import parse_round
-
-    options = {one: fields.get(one) for one in ("vehicles", "capacity", "shift", "speed")}
-    fleet = fields.get("vehicles_file")
-    return parse_round(
-        data,
-        name,
-        vehicles=None if fleet is None else (_bytes(fleet, fleet["name"]), fleet["name"]),
-        options=options,
-        problem=fields.get("problem"),
-    )
-
-
-def _bytes(fields: dict[str, Any], name: str) -> bytes:
-    """The file as it was: its bytes, or its text, in which a browser may have replaced what it could not read."""
-    if (fields.get("text") is None) == (fields.get("base64") is None):
-        raise InputError("give either text or base64, the content of a file")
-    if fields.get("text") is None:
-        try:
-            return base64.b64decode(fields["base64"], validate=True)
-        except ValueError:
-            raise InputError("base64 holds something else than base64") from None
-    text: str = fields["text"]
-    if UNREADABLE in text:
-        line = text[: text.index(UNREADABLE)].count("\n") + 1
-        raise InputError(f"{name}, line {line}: not utf-8 text; save the file as UTF-8")
-    return text.encode("utf-8", "surrogatepass")

@@ -62,6 +62,9 @@ def serve(
         metavar="ORIGIN",
         help="Allow requests from pages of this origin (https://example.org, or *); may be repeated.",
     ),
+    tiles: str | None = typer.Option(
+        None, metavar="URL", help="Background of the page's maps: a template of tiles with {z}, {x} and {y}."
+    ),
     on: Place = typer.Option(Place.local, help="Where to run: this machine, or Ray Serve on a cluster."),
     replicas: int | None = typer.Option(None, min=1, help="Services to start. [default: 1]", rich_help_panel=RAY),
     max_replicas: int | None = typer.Option(
@@ -99,6 +102,7 @@ def serve(
     from routelearn.runtime.processors import usable_processors
     from routelearn.serve.catalogue import own_models
     from routelearn.serve.limits import Limits
+    from routelearn.serve.page_settings import tiles_origin
 
     token = os.environ.get(TOKEN)
     if token == "":
@@ -116,6 +120,8 @@ def serve(
     )  # fmt: skip
     processors = usable_processors() if on is Place.local else replica_cpus or 1
     workers = {"construct": constructors or processors, "short": short_workers, "long": long_workers or processors}
+    if tiles is not None:
+        tiles_origin(tiles)
     models = own_models(model)
     if on is Place.ray:
         from routelearn.serve import on_ray
@@ -124,11 +130,12 @@ def serve(
             raise InputError("port 0 lets every node choose its own port; give one port for all nodes")
         scale = on_ray.Scale(**given)
         on_ray.run(
-            limits, workers, token, models, cors, scale, host, port, grace, lambda line: typer.echo(line, err=True)
+            limits, workers, token, models, cors, tiles, scale, host, port, grace,
+            lambda line: typer.echo(line, err=True),
         )  # fmt: skip
         return
     with bind(host, port) as listening:
-        app = create_app(limits, workers, token, models=models, cors=cors)
+        app = create_app(limits, workers, token, models=models, cors=cors, tiles=tiles)
         http = cast("type[asyncio.Protocol]", partial(Connection, limits=limits))
         config = uvicorn.Config(
             app, log_level="warning", timeout_graceful_shutdown=grace, backlog=BACKLOG, ws="none", http=http

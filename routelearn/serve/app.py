@@ -30,6 +30,7 @@ from routelearn.serve.guard import Guard
 from routelearn.serve.jobs import MEASURED, PLACES, field_of, source_of
 from routelearn.serve.limits import Limits, Refused, over
 from routelearn.serve.metrics import CONTENT_TYPE, Metrics
+from routelearn.serve.page_settings import settings, tiles_origin
 from routelearn.serve.parsing import AS_BYTES, Parser, UnreadRoute
 from routelearn.serve.words import refusal_of, unreadable
 from routelearn.serve.worker import encode
@@ -266,13 +267,15 @@ def create_app(
     replica: str | None = None,
     models: dict[str, str] | None = None,
     cors: Sequence[str] = (),
+    tiles: str | None = None,
 ) -> FastAPI:
     """The application with its own workers, which start and end with it.
 
     `token` is asked for if it is given; `replica` is this application's name among its like, for the counters;
     `models` are files that serve instead of the shipped models, by problem; `cors` are origins of pages elsewhere that
-    may ask.
+    may ask; `tiles` is a template of addresses, from which the page loads the background of its maps.
     """
+    images = "" if tiles is None else tiles_origin(tiles)
     service = Service(limits or Limits(), workers or {"construct": 1, "short": 1, "long": 1}, replica, models or {})
 
     @asynccontextmanager
@@ -291,9 +294,14 @@ def create_app(
     _add_errors(app, bodies)
     _add_solving(app, service, bodies)
     _add_reading(app, service, bodies)
+
+    @app.get("/page/settings.json", include_in_schema=False)
+    async def page_settings() -> Response:
+        return JSONResponse(settings(tiles))
+
     app.mount("/page", StaticFiles(directory=PAGE), name="page")
     paths = frozenset((*app.openapi()["paths"], "/", "/docs", "/metrics"))
-    app.add_middleware(Guard, limits=service.limits, metrics=service.metrics, token=token, paths=paths)
+    app.add_middleware(Guard, limits=service.limits, metrics=service.metrics, token=token, paths=paths, images=images)
     if cors:  # outside the guard: a browser asks first, without the token
         headers = ("authorization", "content-type")
         app.add_middleware(CORSMiddleware, allow_origins=cors, allow_methods=("GET", "POST"), allow_headers=headers)

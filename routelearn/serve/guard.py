@@ -20,17 +20,19 @@ Send = Callable[[Message], Awaitable[None]]
 BODY_SECONDS = 30.0  # in which a body must have arrived
 DISCARDED = 64 * 2**20  # bytes of a body too large that are read all the same: many clients listen only afterwards
 OPEN = ("/healthz", "/livez", "/metrics", "/", "/docs", "/openapi.json")  # readable without the token, as is /page/
-HEADERS = [
-    (b"x-content-type-options", b"nosniff"),
-    (b"content-security-policy", b"default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:"),
-]
+POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:"
 
 
 class Guard:
     """ASGI middleware. It reads the body, which is bounded, before the application starts on it."""
 
-    def __init__(self, app: Any, limits: Limits, metrics: Metrics, token: str | None, paths: frozenset[str]):
+    def __init__(
+        self, app: Any, limits: Limits, metrics: Metrics, token: str | None, paths: frozenset[str], images: str = ""
+    ):
+        """`images` is an origin beside this one from which the page may load images."""
         self.app, self.limits, self.metrics, self.token, self.paths = app, limits, metrics, token, paths
+        policy = f"{POLICY} {images}".strip().encode()
+        self.headers = [(b"x-content-type-options", b"nosniff"), (b"content-security-policy", policy)]
         self.in_flight = 0
         metrics.in_flight.set_function(lambda: self.in_flight)
 
@@ -48,7 +50,7 @@ class Guard:
                 message = {**message, "body": b""}
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message.get("headers", []), *HEADERS]
+                message["headers"] = [*message.get("headers", []), *self.headers]
             await send(message)
 
         self.in_flight += 1

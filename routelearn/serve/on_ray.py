@@ -75,7 +75,7 @@ def load_serve() -> Any:
 
 def deployment(
     serve: Any, limits: Limits, workers: dict[str, int], token: str | None, models: dict[str, str],
-    cors: list[str], options: dict[str, Any],
+    cors: list[str], tiles: str | None, options: dict[str, Any],
 ) -> Any:  # fmt: skip
     """The application as a Ray deployment; replicas build it themselves, so nothing but plain values travels."""
 
@@ -92,7 +92,7 @@ def deployment(
         plugins.available()
 
         name = on_replica.get_replica_context().replica_id.unique_id
-        return create_app(limits, workers, token, replica=name, models=models, cors=cors)
+        return create_app(limits, workers, token, replica=name, models=models, cors=cors, tiles=tiles)
 
     return serve.deployment(serve.ingress(build)(), name="service", **options)
 
@@ -102,8 +102,8 @@ class Ended(BaseException):
 
 
 def run(
-    limits: Limits, workers: dict[str, int], token: str | None, models: dict[str, str], cors: list[str], scale: Scale,
-    host: str, port: int, grace: float, say: Callable[[str], None],
+    limits: Limits, workers: dict[str, int], token: str | None, models: dict[str, str], cors: list[str],
+    tiles: str | None, scale: Scale, host: str, port: int, grace: float, say: Callable[[str], None],
 ) -> None:  # fmt: skip
     """Serve until SIGTERM or Ctrl-C; then requests in flight have `grace` seconds."""
 
@@ -122,7 +122,9 @@ def run(
     try:
         if not shared:
             serve.start(proxy_location="EveryNode", http_options={"host": host, "port": port})
-        application = deployment(serve, limits, workers, token, models, cors, scale.options(limits, grace)).bind()
+        application = deployment(
+            serve, limits, workers, token, models, cors, tiles, scale.options(limits, grace)
+        ).bind()
         try:
             serve.run(application, name=NAME, route_prefix="/")
         except RuntimeError as error:

@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from routelearn.data.convert import filled_by
 from routelearn.data.examples import examples_folder
+from routelearn.data.guess import guess
 from routelearn.errors import InputError
+from routelearn.serve.catalogue import served
 
 PLACEHOLDERS = ("{x}", "{y}", "{z}")
 ALLOWED = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+/[A-Za-z0-9._~/?=&%+@:{}-]*")  # it goes into a header, too
@@ -26,6 +29,7 @@ EXAMPLES: tuple[tuple[str, str, str, dict[str, Any], dict[str, str]], ...] = (
 def settings(tiles: str | None) -> dict[str, Any]:
     """What the page asks for first: the template of tiles or None, and the examples with the text of their files."""
     folder = examples_folder()
+    known = {one.name for problem in served().values() for one in filled_by(problem).values()}
     examples = []
     for title, words, name, limits, options in EXAMPLES:
         given: dict[str, Any] = dict(options)
@@ -33,6 +37,8 @@ def settings(tiles: str | None) -> dict[str, Any]:
             file = folder / given["vehicles_file"]
             given["vehicles_file"] = {"name": file.name, "base64": base64.b64encode(file.read_bytes()).decode()}
         text = (folder / name).read_text(encoding="utf-8")
+        if limits:  # they are part of what tells the problem
+            given["problem"] = guess(name, known & {*text.partition("\n")[0].split(","), *limits})
         examples.append(
             {"title": title, "words": words, "name": Path(name).name, "text": text, "limits": limits, "given": given}
         )
@@ -45,8 +51,8 @@ def tiles_origin(template: str) -> str:
     bare = re.sub("|".join(map(re.escape, PLACEHOLDERS)), "", template)
     try:
         parts = urlsplit(template)
-        origin = f"{parts.scheme}://{parts.hostname or ''}" + ("" if parts.port is None else f":{parts.port}")
-    except ValueError:
+        origin = f"{parts.scheme}://{parts.netloc}" if parts.hostname and parts.port != 0 else ""
+    except ValueError:  # of a port that is no number
         origin = ""
     if (
         counts != [1, 1, 1]

@@ -6,7 +6,7 @@ import { columns, limits, written } from "./instance.js";
 import { ends } from "./keep.js";
 import { MapView } from "./map.js";
 
-const INVITE = "Click to place stops, or take an example";
+const INVITE = ["Click to place stops", "or take an example. Drag to look around, wheel to zoom."];
 
 export class Board {
   constructor(figure, name, handlers) {
@@ -90,7 +90,7 @@ export class Board {
     const last = answer.history.at(-1);
     if (last) more.push(`by ${last.by} after ${last.seconds.toFixed(2)} s`);
     const notes = [this.method, ...answer.notes].filter(Boolean).join(" · ");
-    this.caption.append(make("strong", { textContent: best }), ` · ${more.join(" · ")}`, make("div", { className: "notes", textContent: notes }));
+    this.caption.append(make("strong", { textContent: best }), ` ${more.join(" · ")} `, make("div", { className: "notes", textContent: notes }));
     this.list.append(...answer.routes.map((route, i) => {
       const item = make("li", { tabIndex: 0, textContent: describe(route, i, answer, info) });
       item.style.borderColor = colour(this.colours[i]);
@@ -112,7 +112,7 @@ export class Board {
     const corners = history.flatMap((event, i) => [...(i ? [point(event.seconds, history[i - 1].cost)] : []), point(event.seconds, event.cost)]);
     const line = [...corners, point(end, costs.at(-1))].join(" ");
     this.chart.setAttribute("aria-label", `cost from ${show(high)} to ${show(low)} in ${end.toFixed(2)} s`);
-    this.chart.append(element("polygon", { points: `${line} 100,30 0,30` }), element("polyline", { points: line }));
+    this.chart.append(element("polygon", { points: `${line} 100,30 ${corners[0].split(",")[0]},30` }), element("polyline", { points: line }));
   }
 }
 

@@ -3,7 +3,7 @@
 import { colour, make, show } from "./dom.js";
 import { short, summary, windows, wrong } from "./plan.js";
 
-const HEADS = ["", "stop", "arrives", "leaves", "load", "so far"];
+const HEADS = ["", "stop", "arrives", "leaves", "load"];
 
 export class Itinerary {
   // `move(id, route, position)` puts a stop before the visit at that position; route null leaves it out.
@@ -33,18 +33,18 @@ export class Itinerary {
     let [position, number] = [0, 0];
     const rows = route.visits.map((visit, k) => {
       if (visit.kind === "stop") number += 1;
-      const row = this.#row(answer, r, k, visit.kind === "stop" ? number : "", unit);
+      const row = this.#row(answer, r, k, visit.kind === "stop" ? number : "");
       this.#droppable(row, r, position);
       if (visit.kind === "stop" && !visit.kept) this.#keys(this.#draggable(row, visit.id), visit.id, r, position, count);
       if (["stop", "reload"].includes(visit.kind)) position += 1;
       return row;
     });
-    const head = make("tr", {}, ...HEADS.map((textContent) => (textContent ? make("th", { textContent, scope: "col" }) : make("td"))));
+    const head = make("tr", {}, ...[...HEADS, `so far${unit && `,${unit}`}`].map((textContent) => (textContent ? make("th", { textContent, scope: "col" }) : make("td"))));
     return make("section", { className: "vehicle", ariaLabel: route.label }, title, make("p", { className: "hint", textContent: summary(answer, vehicles, unit, r) }),
       make("div", { className: "wide" }, make("table", { className: "itinerary" }, make("thead", {}, head), make("tbody", {}, ...rows))));
   }
 
-  #row(answer, r, k, number, unit) {
+  #row(answer, r, k, number) {
     const visit = answer.drawing.routes[r].visits[k];
     const bad = wrong(answer, r, k);
     const name = make("td", {}, make("span", { textContent: `${visit.kind === "stop" ? "" : `${visit.kind} `}${visit.id}` }));
@@ -53,7 +53,7 @@ export class Itinerary {
     for (const words of bad) name.append(make("small", { className: "wrong", textContent: words }));
     const arrives = make("td", { textContent: visit.kind === "start" ? "" : short(visit.arrival[1]) });
     if (visit.wait > 30) arrives.append(make("small", { textContent: `waits ${show(Math.round(visit.wait / 60))} min` }));
-    const rest = [visit.kind === "end" ? "" : short(visit.departure[1]), show(visit.load), `${show(visit.distance_so_far, 3)}${unit}`];
+    const rest = [visit.kind === "end" ? "" : short(visit.departure[1]), show(visit.load), show(visit.distance_so_far, 3)];
     const title = Object.entries(visit.columns || {}).map(([column, text]) => `${column}: ${text}`).join("\n");
     return make("tr", { className: bad.length ? "wrong" : visit.kind === "stop" ? "" : "other", title, data: visit.kind === "stop" ? { id: visit.id } : {} },
       make("td", { textContent: number }), name, arrives, ...rest.map((textContent) => make("td", { textContent })));

@@ -50,7 +50,7 @@ const player = new Player(
 );
 
 // A round has a view of its own, in place of the boards.
-const view = new RoundView((how) => attempt("round", how));
+const view = new RoundView((how) => attempt("round", how), () => ($("count").textContent = instance.stops.length));
 const scores = new Scores(() => ({ instance, info: info(), problems, seconds: seconds() }), attempt);
 
 // ---------------------------------------------------------------------------------------------- showing

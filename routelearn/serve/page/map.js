@@ -1,7 +1,7 @@
 // One map, for boards, rounds and printed sheets: a scene of lines and stops, drawn in pixels, that can be looked around.
 //
 // A scene: {globe, lines: [{at, stroke, data, kind, words}], stops: [{at, key, depot, radius, fill, kind, words, data,
-// label, rank, number, windows}], extra(map, pixels): more shapes, invite}. `at` are coordinates (x, y or lat, lon),
+// label, rank, number, windows}], extra(map, pixels): more shapes, invite: lines for a map without stops}. `at` are coordinates (x, y or lat, lon),
 // `words` the lines that are told when it is pointed at, `key` what handlers are given.
 
 import { element, make } from "./dom.js";
@@ -12,6 +12,7 @@ import { Tiles } from "./tiles.js";
 import { mercator, plane, Viewport } from "./view.js";
 
 const MARGIN = 44;
+const MANY = 500; // legs, of which labels do not keep clear: there is no room anyway
 const LAYERS = ["tiles", "grid", "casings", "lines", "halos", "stops", "labels", "furniture"];
 const HOUSE = "M-1 .95V-.1L0 -1L1 -.1V.95Z"; // the depot's symbol
 const settings = { tiles: null };
@@ -163,20 +164,21 @@ export class MapView {
     layers.grid.replaceChildren(...grid(view, this.projection, scene.globe));
     layers.furniture.replaceChildren(...scale(view, this.projection, scene.globe), ...(scene.globe ? north(view) : []));
     const lines = scene.lines.map((line) => [line, line.at.map((at) => this.pixel(at).map(tidy)).join(" ")]);
-    layers.casings.replaceChildren(...lines.map(([, corners]) => element("polyline", { class: "casing", points: corners })));
+    layers.casings.replaceChildren(...lines.filter(([line]) => !line.kind).map(([, corners]) => element("polyline", { class: "casing", points: corners })));
     layers.lines.replaceChildren(...lines.map(([line, corners]) => this.#line(line, corners)));
     layers.halos.replaceChildren();
     layers.stops.replaceChildren(...scene.stops.flatMap((stop, i) => this.#stop(stop, points[i])));
     layers.labels.replaceChildren(...this.#labels(points));
     if (scene.invite && !points.length) {
-      layers.labels.append(element("text", { class: "invite", x: view.size[0] / 2, y: view.size[1] / 2 }, scene.invite));
+      layers.labels.append(element("text", { class: "invite" }, ...scene.invite.map((words, i) =>
+        element("tspan", { x: view.size[0] / 2, y: view.size[1] / 2 + 24 * i }, words))));
     }
     scene.extra?.(this, points);
     if (held !== undefined) this.svg.querySelector(`[data-key="${CSS.escape(held)}"]`)?.focus({ preventScroll: true });
   }
 
   #line(line, corners) {
-    const made = element("polyline", { class: `route ${line.kind || ""}`.trim(), points: corners });
+    const made = element("polyline", { class: line.kind || "route", points: corners });
     if (line.stroke) made.style.stroke = line.stroke;
     if (line.words) made.dataset.words = line.words.join("\n");
     Object.assign(made.dataset, line.data || {});
@@ -209,10 +211,12 @@ export class MapView {
       const [[x, y], r] = [points[i], stops[i].radius + (stops[i].windows ? 3 : 0)];
       return [x - r, y - r, x + r, y + r];
     });
+    const corners = this.scene.lines.filter((line) => !line.kind).map((line) => line.at.map((at) => this.pixel(at)));
+    const legs = corners.flatMap((line) => line.slice(1).map((to, i) => [...line[i], ...to]));
     const furniture = [[0, size[1] - 34, 150, size[1]], ...(this.still ? [] : [[size[0] - 48, 0, size[0], 130]])];
     const wanted = near.filter((i) => stops[i].label).map((i) => (
       { x: points[i][0], y: points[i][1], radius: stops[i].radius, text: stops[i].label, rank: stops[i].rank, data: stops[i].data }));
-    return placed(wanted, [...dots, ...furniture], size).map(({ text, left, base, data }) => {
+    return placed(wanted, [...dots, ...furniture], legs.length > MANY ? [] : legs, size).map(({ text, left, base, data }) => {
       const made = element("text", { class: "label", x: tidy(left), y: tidy(base) }, text);
       Object.assign(made.dataset, data || {});
       return made;

@@ -7,7 +7,7 @@ export const short = (moment) => moment.replace(/(\d\d:\d\d):\d\d\b/, "$1");
 // The windows of a stop that close it at some time: [from, to] in seconds or null, and in words.
 export const windows = (answer, stop) =>
   answer.drawing.stops[stop].windows.filter(([low, , high]) => low !== null || high !== null)
-    .map(([low, from, high, to]) => ({ low, high, words: `${short(from) || "…"} to ${short(to) || "…"}` }));
+    .map(([low, from, high, to]) => ({ low, high, words: `${short(from) || "…"}–${short(to) || "…"}` }));
 
 export const wrong = (answer, route, visit) =>
   (answer.violations || []).filter((one) => one.route === route + 1 && one.visit === visit).map((one) => one.words);
@@ -44,7 +44,7 @@ const total = (value) => [value ?? 0].flat(9).reduce((sum, part) => sum + (Numbe
 function sizes(round) {
   const amounts = new Map(round.stops.map((stop) => [String(stop.id), total(stop.delivery) + total(stop.pickup)]));
   const most = Math.max(0, ...amounts.values());
-  return (id) => 9 + (most > 0 ? 5 * Math.sqrt((amounts.get(String(id)) || 0) / most) : 0);
+  return (id) => 8 + (most > 0 ? 4 * Math.sqrt((amounts.get(String(id)) || 0) / most) : 0);
 }
 
 // The round without a plan: its stops and depots, where the file has places.
@@ -52,12 +52,12 @@ export function bare(round) {
   const globe = round.stops.every((stop) => stop.lat != null);
   const size = sizes(round);
   const stop = (one, depot) => ({
-    at: globe ? [one.lat, one.lon] : [one.x, one.y], key: `${depot ? "depot " : ""}${one.id}`, depot, radius: depot ? 11 : size(one.id),
+    at: globe ? [one.lat, one.lon] : [one.x, one.y], key: `${depot ? "depot " : ""}${one.id}`, depot, radius: depot ? 9 : size(one.id),
     kind: "free", words: [String(one.id)], data: { id: one.id }, label: String(one.id), rank: depot ? Infinity : size(one.id),
   });
   const depots = round.depots || (round.depot ? [round.depot] : []);
   const stops = [...round.stops.map((one) => stop(one, false)), ...depots.map((one) => stop(one, true))];
-  return { globe, lines: [], stops: stops.filter(({ at }) => at.every(Number.isFinite)), invite: "The stops of this round have no places; the plan will be drawn by its legs" };
+  return { globe, lines: [], stops: stops.filter(({ at }) => at.every(Number.isFinite)), invite: ["The stops of this round have no places;", "the plan will be drawn by its legs."] };
 }
 
 // A plan; `only`: of one route alone, for its driver.
@@ -88,6 +88,6 @@ export function planned(answer, round, only = null) {
     { at: at(stops[stop].place), key: `left ${stop}`, radius: size(stops[stop].id), kind: "left", words: [stops[stop].id, `left out: ${reason}`], data: { id: stops[stop].id }, label: stops[stop].id, rank: 99 }));
   const used = new Set(shown.flatMap(([route]) => route.visits.map((visit) => visit.place)));
   const depots = ends.filter((place) => only === null || used.has(place)).map((place) => (
-    { at: at(place), key: `depot ${place}`, depot: true, radius: 11, words: [places[place][0]], label: places[place][0], rank: Infinity }));
-  return { globe: Boolean(latlon), lines, stops: [...dots, ...left, ...depots] };
+    { at: at(place), key: `depot ${place}`, depot: true, radius: 9, words: [places[place][0]], label: places[place][0], rank: Infinity }));
+  return { globe: Boolean(latlon), lines, stops: [...left, ...dots, ...depots] };
 }

@@ -12,8 +12,9 @@ import { draw as drawTimes } from "./timeline.js";
 const WIDE = matchMedia("(min-width: 1100px)"); // where the itinerary stands beside the map
 
 export class RoundView {
-  constructor(attempt) {
-    Object.assign(this, { attempt, document: null, answer: null, before: null, open: false });
+  // `closed()`: what is done when the boards are there again.
+  constructor(attempt, closed) {
+    Object.assign(this, { attempt, closed, document: null, answer: null, before: null, open: false });
     this.map = new MapView($("round-map"), "map of the round");
     this.itinerary = new Itinerary($("round-plan"), (...given) => this.move(...given));
     $("round-close").addEventListener("click", () => this.close());
@@ -30,6 +31,7 @@ export class RoundView {
     this.#visible();
     $("round-title").textContent = `${name}: ${round.stops.length} stops`;
     $("round-notes").textContent = notes.join("\n");
+    $("count").textContent = round.stops.length;
     for (const id of ["round-plan", "round-times", "round-broken"]) $(id).replaceChildren();
     $("round-undo").disabled = $("round-print").disabled = true;
     $("round-key").textContent = "";
@@ -40,6 +42,7 @@ export class RoundView {
   close() {
     this.open = false;
     this.#visible();
+    this.closed();
   }
 
   #visible() {

@@ -1,7 +1,7 @@
 // A score board: chosen methods over a few instances, one after the other, and what each of them reached.
 
 import { Failure, get, post } from "./api.js";
-import { $, csv, make, show } from "./dom.js";
+import { $, csv, make, plural, show } from "./dom.js";
 import { Instance } from "./instance.js";
 import { choices, options } from "./methods.js";
 
@@ -13,6 +13,7 @@ export class Scores {
   constructor(now, attempt) {
     Object.assign(this, { now, results: [], running: null });
     $("scores").addEventListener("toggle", () => this.offer());
+    $("scores-which").addEventListener("change", () => this.offer());
     $("scores-run").addEventListener("click", () => attempt("scores", () => this.#run()));
     $("scores-stop").addEventListener("click", () => this.running?.abort());
     $("scores-copy").addEventListener("click", async () => {
@@ -32,6 +33,7 @@ export class Scores {
     }));
     $("scores-current").disabled = this.now().instance.stops.length < 2;
     if ($("scores-current").disabled) $("scores-which").value = "random";
+    $("scores-drawn").hidden = $("scores-which").value === "current";
   }
 
   #ticked() {
@@ -57,6 +59,8 @@ export class Scores {
     const instances = await this.#instances(info);
     Object.assign(this, { results: methods.map((value) => ({ value, words: names.get(value), found: [] })), info });
     $("scores-stop").disabled = false;
+    this.#show();
+    $("scores").scrollIntoView({ block: "nearest" });
     try {
       for (const [i, fields] of instances.entries()) {
         for (const row of this.results) {
@@ -65,7 +69,7 @@ export class Scores {
           this.#show();
         }
       }
-      $("scores-status").textContent = `Done: ${this.results.length} methods over ${instances.length} instances.`;
+      $("scores-status").textContent = `Done: ${plural(this.results.length, "method")} over ${plural(instances.length, "instance")}.`;
     } catch (error) {
       $("scores-status").textContent = error.name === "AbortError" ? "Stopped." : "";
       throw error;

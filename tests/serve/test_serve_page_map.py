@@ -118,7 +118,9 @@ def test_a_map_of_the_globe_has_degrees_kilometres_and_north(page):
         """() => { const bar = document.querySelector("#board-a .furniture .bar").getBBox();
         return [bar.width, parseFloat(document.querySelector("#board-a .furniture text").textContent)]; }"""
     )
-    texts = page.locator("#board-a .stop").evaluate_all("dots => dots.map(d => [d.cx.baseVal.value, d.cy.baseVal.value])")
+    texts = page.locator("#board-a .stop").evaluate_all(
+        "dots => dots.map(d => [d.cx.baseVal.value, d.cy.baseVal.value])"
+    )
     link = instance_of(page)
     (lat1, lon1), (lat2, lon2) = link["latlon"][0], link["latlon"][1]
     middle = math.radians((lat1 + lat2) / 2)
@@ -254,7 +256,8 @@ def fits(page):
     clipped = page.evaluate(
         """() => [...document.querySelectorAll("button, select, input, legend, h1, h2")].filter((one) => {
           const box = one.getBoundingClientRect();
-          return box.width && !one.closest(".wide, .scroll") && (box.left < -1 || box.right > innerWidth + 1); }).map((one) => one.id || one.textContent)"""
+          return box.width && !one.closest(".wide, .scroll") && (box.left < -1 || box.right > innerWidth + 1);
+        }).map((one) => one.id || one.textContent)"""
     )
     assert clipped == []
 

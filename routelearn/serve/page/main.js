@@ -268,14 +268,21 @@ function use(found) {
 
 const random = (problem, n) => get(`random?problem=${problem}&n=${n}&seed=${Math.floor(Math.random() * 2 ** 31)}`);
 
+// The button that was pressed may be gone: the focus goes to what it brought.
+function look() {
+  if (document.activeElement === document.body || document.activeElement.closest("[hidden]")) (view.open ? view : boards.a).map.svg.focus({ preventScroll: true });
+}
+
 const examples = {
   file: (one) => attempt("stops", async () => {
     await read(one.name, { text: one.text }, one.given);
-    if (view.open) return;
-    Object.assign(instance.limits, one.limits);
-    change(() => {});
+    if (!view.open) change(() => Object.assign(instance.limits, one.limits));
+    look();
   }),
-  random: (problem, n) => attempt("stops", async () => use(Instance.from(await random(problem, n), problems, problem))),
+  random: (problem, n) => attempt("stops", async () => {
+    use(Instance.from(await random(problem, n), problems, problem));
+    look();
+  }),
 };
 
 function fromLink() {

@@ -130,7 +130,7 @@ export class RoundView {
       if (WIDE.matches && row && !$("round-plan").contains(event.target)) row.scrollIntoView({ block: "nearest" });
     };
     for (const kind of ["pointerover", "focusin"]) view.addEventListener(kind, light);
-    view.addEventListener("pointerleave", light);
+    for (const kind of ["pointerleave", "focusout"]) view.addEventListener(kind, () => light({ target: view }));
     // A press on a stop or a block goes to its row.
     const go = (event) => {
       if (event.target.getAttribute("role") === "button" && id(event) !== undefined) this.itinerary.focus(id(event));

@@ -52,8 +52,8 @@ export class Board {
       if (route !== undefined) words.push(`route ${route + 1}, visit ${k + 1} of ${answer.routes[route].stops.length}`);
       if (left) words.push("left out");
       return {
-        at: [stop.a, stop.b], key: i, depot, radius: depot ? base + 3 : size[i], words, data: { index: i }, label: String(stop.id),
-        rank: depot ? Infinity : size[i], kind: [masked.has(node) && "masked", left && "left"].filter(Boolean).join(" "),
+        at: [stop.a, stop.b], key: i, depot, radius: depot ? base + 3 : size[i], words, data: { index: i },
+        label: String(stop.id), rank: depot ? Infinity : size[i], ...(step ? share(step.probabilities[node], stop.id) : {}), kind: [masked.has(node) && "masked", left && "left"].filter(Boolean).join(" "),
         fill: route === undefined || depot ? null : colour(this.colours[route]),
       };
     });
@@ -125,31 +125,26 @@ function sizes(instance, info, base) {
   return values.map((value) => (most > 0 ? base * (0.6 + 0.75 * Math.sqrt(value / most)) : base));
 }
 
-// The way so far, the next leg, a halo for every probability, and percentages where there is room.
+const halo = (chance) => 8 + 26 * Math.sqrt(chance);
+
+// Names of stops that have a say are placed first, with the percentage, outside the halo.
+const share = (chance, id) =>
+  chance >= 0.02 ? { label: `${id} ${(100 * chance).toFixed(chance < 0.1 ? 1 : 0)} %`, rank: 1e6 * (1 + chance), reach: halo(chance), named: "share" } : {};
+
+// The way so far, the next leg, and a halo for every probability.
 function thought(map, step, points) {
-  const { lines, casings, halos, labels } = map.layers;
+  const { lines, casings, halos } = map.layers;
   const corners = (nodes) => nodes.map((node) => points[step.order[node]].join(",")).join(" ");
   if (step.built.length > 1) {
     casings.append(element("polyline", { class: "casing", points: corners(step.built) }));
     lines.append(element("polyline", { class: "route built", points: corners(step.built) }));
   }
   if (step.built.length) lines.append(element("polyline", { class: "route next", points: corners([step.built.at(-1), step.chosen]) }));
-  const radius = (share) => 8 + 26 * Math.sqrt(share);
-  step.probabilities.forEach((share, node) => {
+  step.probabilities.forEach((chance, node) => {
     const [cx, cy] = points[step.order[node]];
-    if (share > 0.001) halos.append(element("circle", { class: "halo", cx, cy, r: radius(share) }));
+    if (chance > 0.001) halos.append(element("circle", { class: "halo", cx, cy, r: halo(chance) }));
     if (node === step.chosen) halos.append(element("circle", { class: "chosen", cx, cy, r: 14 }));
   });
-  const ranked = step.probabilities.map((share, node) => ({ share, node })).filter(({ share }) => share >= 0.02);
-  const taken = [];
-  for (const { share, node } of ranked.sort((one, other) => other.share - one.share)) {
-    const [x, y] = points[step.order[node]];
-    const below = y + radius(share) + 13;
-    const at = below < map.view.size[1] - 8 ? below : y - radius(share) - 4;
-    if (taken.some(([a, b]) => Math.abs(a - x) < 40 && Math.abs(b - at) < 14)) continue;
-    taken.push([x, at]);
-    labels.append(element("text", { class: "share", x, y: at }, `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %`));
-  }
 }
 
 function describe(route, i, answer, info) {

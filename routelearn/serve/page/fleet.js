@@ -15,7 +15,8 @@ export function draw(table, round) {
   const rows = fleet.map((vehicle, v) => {
     const cells = names.map((name) => {
       const text = Array.isArray(vehicle[name]) ? vehicle[name].join(name === "shift" ? "-" : ", ") : vehicle[name] ?? "";
-      const input = make("input", { value: text, size: Math.max(name.length, String(text).length), ariaLabel: `${name} of ${vehicle.id}` });
+      const input = make("input", { value: text, ariaLabel: `${name} of ${vehicle.id}` });
+      input.style.minWidth = `${String(text).length + 3}ch`;
       input.addEventListener("change", () => set(vehicle, name, input.value.trim()));
       return make("td", {}, input);
     });

@@ -2,15 +2,17 @@
 
 import { Failure, get, post, setToken, stream } from "./api.js";
 import { Board } from "./board.js";
-import { $, make, plural } from "./dom.js";
+import { $ } from "./dom.js";
 import { gallery } from "./examples.js";
-import { clearErrors, drawLimits, drawTable, missing, report } from "./forms.js";
+import { bytes, fleet } from "./files.js";
+import { clearErrors, drawLimits, drawTable, report } from "./forms.js";
+import { guide } from "./guide.js";
 import { Instance } from "./instance.js";
 import { download, text } from "./keep.js";
 import { useTiles } from "./map.js";
 import { offer, options } from "./methods.js";
 import { Player } from "./player.js";
-import { starting, watch } from "./ready.js";
+import { clock, watch } from "./ready.js";
 import { RoundView } from "./rounds.js";
 import { Scores } from "./scores.js";
 
@@ -64,26 +66,10 @@ function draw() {
     button.disabled = !answers.a || !placed;
     button.title = placed ? "" : "GeoJSON needs stops with lat and lon";
   }
-  guide();
+  showGuide();
 }
 
-// What to do next, beside the map: examples for an empty one, else what is still missing.
-function guide() {
-  const shown = !answers.a && !step;
-  const count = instance.stops.length;
-  $("gallery").hidden = !shown || count > 0;
-  $("guide").hidden = !shown || !count || running !== null;
-  if ($("guide").hidden) return;
-  const needs = missing(instance, info());
-  const words = make("h2", { textContent: plural(count, "stop") });
-  if (!needs.length) {
-    const more = count < 2 ? "A route needs at least 2: click on the map." : "Press Solve for a route, or watch the policy choose the stops one by one.";
-    $("guide").replaceChildren(words, make("p", { textContent: more }));
-    return;
-  }
-  const fill = make("button", { type: "button", textContent: "Example values", onclick: () => $("example").click() });
-  $("guide").replaceChildren(words, make("p", { textContent: `Still needed: ${needs.join(", ")}. Give them in the fields and the table of stops, or take values as random instances have them.` }), fill);
-}
+const showGuide = () => guide(instance, info(), Boolean(answers.a || step || running));
 
 const say = (words) => ($("say").textContent = words);
 
@@ -156,21 +142,6 @@ function enough() {
   throw new Failure({ error: "a route needs at least 2 stops: click on the map, or press Random", field: "coords" }, 0);
 }
 
-// Seconds since the search began, so that waiting looks like waiting.
-function clock() {
-  const began = performance.now();
-  const tell = () => {
-    const passed = ((performance.now() - began) / 1000).toFixed(0);
-    $("status").textContent = `${starting ? "waiting for the service to start" : "searching"}, ${passed} s`;
-  };
-  tell();
-  const timer = setInterval(tell, 500);
-  return () => {
-    clearInterval(timer);
-    $("status").textContent = "";
-  };
-}
-
 // One search at a time: a new one ends the old one, and Stop ends it early.
 async function searching(how, told) {
   running?.abort();
@@ -186,7 +157,7 @@ async function searching(how, told) {
     if (running === mine) {
       running = null;
       $("stop").disabled = true;
-      guide();
+      showGuide();
     }
   }
 }
@@ -228,25 +199,6 @@ function compare() {
 }
 
 // ---------------------------------------------------------------------------------------------- loading
-
-const base64 = (bytes) => {
-  let letters = "";
-  for (const byte of bytes) letters += String.fromCharCode(byte);
-  return btoa(letters);
-};
-const bytes = async (file) => base64(new Uint8Array(await file.arrayBuffer()));
-
-// What the service needs to know of the vehicles, where the file does not say.
-async function fleet() {
-  const given = {};
-  for (const name of ["vehicles", "capacity", "shift", "speed"]) {
-    const value = $(`fleet-${name}`).value.trim();
-    if (value) given[name] = value;
-  }
-  const [file] = $("fleet-file").files;
-  if (file) given.vehicles_file = { name: file.name, base64: await bytes(file) };
-  return given;
-}
 
 // The service reads the file, as the command line does: `content` is its text, or its bytes in base64.
 async function read(name, content, given) {

@@ -1,8 +1,9 @@
 // One map, for boards, rounds and printed sheets: a scene of lines and stops, drawn in pixels, that can be looked around.
 //
 // A scene: {globe, lines: [{at, stroke, data, kind, words}], stops: [{at, key, depot, radius, fill, kind, words, data,
-// label, rank, number, windows}], extra(map, pixels): more shapes, invite: lines for a map without stops}. `at` are coordinates (x, y or lat, lon),
-// `words` the lines that are told when it is pointed at, `key` what handlers are given.
+// label, named, reach, rank, number, windows}], extra(map, pixels): more shapes, invite: lines for a map without stops}.
+// `at` are coordinates (x, y or lat, lon), `words` the lines that are told when it is pointed at, `key` what handlers are
+// given, `reach` the radius outside which the label stands.
 
 import { element, make } from "./dom.js";
 import { grid, north, scale } from "./furniture.js";
@@ -215,9 +216,9 @@ export class MapView {
     const legs = corners.flatMap((line) => line.slice(1).map((to, i) => [...line[i], ...to]));
     const furniture = [[0, size[1] - 34, 150, size[1]], ...(this.still ? [] : [[size[0] - 48, 0, size[0], 130]])];
     const wanted = near.filter((i) => stops[i].label).map((i) => (
-      { x: points[i][0], y: points[i][1], radius: stops[i].radius, text: stops[i].label, rank: stops[i].rank, data: stops[i].data }));
-    return placed(wanted, [...dots, ...furniture], legs.length > MANY ? [] : legs, size).map(({ text, left, base, data }) => {
-      const made = element("text", { class: "label", x: tidy(left), y: tidy(base) }, text);
+      { x: points[i][0], y: points[i][1], radius: stops[i].reach ?? stops[i].radius, text: stops[i].label, rank: stops[i].rank, data: stops[i].data, named: stops[i].named }));
+    return placed(wanted, [...dots, ...furniture], legs.length > MANY ? [] : legs, size).map(({ text, left, base, data, named = "" }) => {
+      const made = element("text", { class: `label ${named}`.trim(), x: tidy(left), y: tidy(base) }, text);
       Object.assign(made.dataset, data || {});
       return made;
     });

@@ -1,4 +1,4 @@
-// Whether the service can answer yet: asks until it can, and says what it waits for.
+// Waiting: whether the service can answer yet and what it still loads, and how long a search has run.
 
 import { health } from "./api.js";
 import { $ } from "./dom.js";
@@ -6,7 +6,7 @@ import { $ } from "./dom.js";
 const PAUSE = 1000; // milliseconds between two questions
 const LANES = { construct: "the policies' models", short: "the short searches", long: "the long searches" };
 
-export let starting = false;
+let starting = false;
 
 export async function watch() {
   for (;;) {
@@ -19,4 +19,19 @@ export async function watch() {
     if ($("starting").textContent !== words) $("starting").textContent = words;
     await new Promise((resolve) => setTimeout(resolve, PAUSE));
   }
+}
+
+// Seconds since the search began, so that waiting looks like waiting.
+export function clock() {
+  const began = performance.now();
+  const tell = () => {
+    const passed = ((performance.now() - began) / 1000).toFixed(0);
+    $("status").textContent = `${starting ? "waiting for the service to start" : "searching"}, ${passed} s`;
+  };
+  tell();
+  const timer = setInterval(tell, 500);
+  return () => {
+    clearInterval(timer);
+    $("status").textContent = "";
+  };
 }

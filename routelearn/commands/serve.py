@@ -70,6 +70,9 @@ def serve(
     access_log: str | None = typer.Option(
         None, metavar="FILE", help="Write a line of JSON for each request to this file; - is standard output."
     ),
+    tiles: str | None = typer.Option(
+        None, metavar="URL", help="Background of the page's maps: a template of tiles with {z}, {x} and {y}."
+    ),
     on: Place = typer.Option(Place.local, help="Where to run: this machine, or Ray Serve on a cluster."),
     replicas: int | None = typer.Option(None, min=1, help="Services to start. [default: 1]", rich_help_panel=RAY),
     max_replicas: int | None = typer.Option(
@@ -107,6 +110,7 @@ def serve(
     from routelearn.runtime.processors import usable_processors
     from routelearn.serve.catalogue import own_models
     from routelearn.serve.limits import Limits
+    from routelearn.serve.page_settings import tiles_origin
     from routelearn.serve.tokens import FROM_ENVIRONMENT, read_tokens
 
     token = os.environ.get(FROM_ENVIRONMENT)
@@ -126,21 +130,23 @@ def serve(
     )  # fmt: skip
     processors = usable_processors() if on is Place.local else replica_cpus or 1
     workers = {"construct": constructors or processors, "short": short_workers, "long": long_workers or processors}
-    models = own_models(model)
+    if tiles is not None:
+        tiles_origin(tiles)
+    settings: dict[str, Any] = {
+        "token": token, "tokens": named, "models": own_models(model), "cors": cors, "access_log": access_log,
+        "tiles": tiles,
+    }  # fmt: skip
     if on is Place.ray:
         from routelearn.serve import on_ray
 
         if port == 0:
             raise InputError("port 0 lets every node choose its own port; give one port for all nodes")
         scale = on_ray.Scale(**given)
-        settings: dict[str, Any] = {"token": token, "models": models, "cors": cors, "tokens": named}
-        settings |= {"access_log": access_log, "keeps_jobs": scale.is_one}
+        settings["keeps_jobs"] = scale.is_one
         on_ray.run(limits, workers, settings, scale, host, port, grace, lambda line: typer.echo(line, err=True))
         return
     with bind(host, port) as listening:
-        app = create_app(
-            limits, workers, token, models=models, cors=cors, tokens=named, access_log=access_log
-        )  # fmt: skip
+        app = create_app(limits, workers, **settings)
         http = cast("type[asyncio.Protocol]", partial(Connection, limits=limits))
         config = uvicorn.Config(
             app, log_level="warning", timeout_graceful_shutdown=grace, backlog=BACKLOG, ws="none", http=http

@@ -46,6 +46,7 @@ def page_data(solution: RoundSolution) -> dict[str, Any]:
         "clock": round_.day is not None,
         "embedded": solution.embedded,
         "places": [[name, float(x), float(y)] for name, (x, y) in zip(round_.places, solution.layout, strict=True)],
+        "latlon": None if round_.latlon is None else round_.latlon.tolist(),
         "ends": sorted({p for v in round_.vehicles for p in (v.start, v.end, *v.reloads) if p is not None}),
         "stops": [
             {

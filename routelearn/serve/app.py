@@ -25,6 +25,7 @@ from routelearn.serve.access_log import AccessLog
 from routelearn.serve.answering import field_of
 from routelearn.serve.guard import OPEN, Guard
 from routelearn.serve.limits import Limits, Refused
+from routelearn.serve.page_settings import tiles_origin
 from routelearn.serve.routes import jobs, reading, solving
 from routelearn.serve.routes.table import Table
 from routelearn.serve.service import Service
@@ -50,14 +51,17 @@ def create_app(
     tokens: Sequence[Token] = (),
     access_log: str | None = None,
     keeps_jobs: bool = True,
+    tiles: str | None = None,
 ) -> FastAPI:
     """The application with its own workers, which start and end with it.
 
     `token` is asked for if it is given, or one of `tokens`, with their quotas; `replica` is this application's name
     among its like, for the counters; `models` are files that serve instead of the shipped models, by problem; `cors`
     are origins of pages elsewhere that may ask; `access_log` is a file, or - for standard output; `keeps_jobs` is false
-    where the next request may reach another replica.
+    where the next request may reach another replica; `tiles` is a template of addresses, from which the page loads the
+    background of its maps.
     """
+    images = "" if tiles is None else tiles_origin(tiles)
     service = Service(limits or Limits(), workers or {"construct": 1, "short": 1, "long": 1}, replica, models or {})
     written = None if access_log is None else AccessLog(access_log, service.metrics.unlogged)
 
@@ -82,14 +86,14 @@ def create_app(
     reading.add(table)
     app.include_router(table, include_in_schema=False)
     app.include_router(table, prefix=s.VERSION)
-    app.include_router(reading.unversioned(service))
+    app.include_router(reading.unversioned(service, tiles))
     app.mount("/page", StaticFiles(directory=reading.PAGE), name="page")
     app.openapi = lambda: _described(app)  # type: ignore[method-assign]
     known = [] if token is None else [Token(FROM_ENVIRONMENT, digest_of(token))]
     paths = frozenset((*(route.path for route in table.routes if isinstance(route, APIRoute)), *OPEN))
     app.add_middleware(
         Guard, limits=service.limits, metrics=service.metrics, callers=Callers([*known, *tokens]), paths=paths,
-        access_log=written,
+        access_log=written, images=images,
     )  # fmt: skip
     if cors:  # outside the guard: a browser asks first, without the token
         app.add_middleware(

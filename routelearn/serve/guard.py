@@ -22,10 +22,7 @@ BODY_SECONDS = 30.0  # in which a body must have arrived
 DISCARDED = 64 * 2**20  # bytes of a body too large that are read all the same: many clients listen only afterwards
 OPEN = ("/healthz", "/livez", "/metrics", "/", "/docs", "/openapi.json")  # readable without the token, as is /page/
 JOB = "/jobs/{id}"
-HEADERS = [
-    (b"x-content-type-options", b"nosniff"),
-    (b"content-security-policy", b"default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:"),
-]
+POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:"
 
 
 class Guard:
@@ -33,10 +30,13 @@ class Guard:
 
     def __init__(
         self, app: Any, limits: Limits, metrics: Metrics, callers: Callers, paths: frozenset[str],
-        access_log: AccessLog | None = None,
+        access_log: AccessLog | None = None, images: str = "",
     ):  # fmt: skip
+        """`images` is an origin beside this one from which the page may load images."""
         self.app, self.limits, self.metrics, self.callers, self.paths = app, limits, metrics, callers, paths
         self.access_log = access_log
+        policy = f"{POLICY} {images}".strip().encode()
+        self.headers = [(b"x-content-type-options", b"nosniff"), (b"content-security-policy", policy)]
         self.in_flight = 0
         metrics.in_flight.set_function(lambda: self.in_flight)
 
@@ -57,7 +57,7 @@ class Guard:
             sent += len(message.get("body", b""))
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message.get("headers", []), *HEADERS]
+                message["headers"] = [*message.get("headers", []), *self.headers]
             await send(message)
 
         self.in_flight += 1

@@ -29,7 +29,8 @@ def read_file(fields: dict[str, Any], limits: Limits) -> dict[str, Any]:
     if (round_ := _round_of_file(data, name, fields)) is not None:
         if len(round_.stops) > limits.nodes:
             raise over(422, "nodes", limits.nodes, f"{len(round_.stops)} stops", "text")
-        return {"round": document_of(round_), **({"notes": list(round_.notes)} if round_.notes else {})}
+        told = {"round": document_of(round_), "unit": round_.length_unit or None}
+        return told | ({"notes": list(round_.notes)} if round_.notes else {})
     found = parse(data, name, problem=fields.get("problem"))
     if len(found) != 1:
         raise InputError(f"{name}: {len(found)} sets of stops; one is read here")

@@ -70,6 +70,7 @@ class ProblemOption(Strict):
 class FileOptions(ProblemOption):
     unclear: str | None = Field(None, description="why the problem does not follow from the fields of the file")
     round: dict[str, Any] | None = Field(None, description="of a round, instead of all else: the body of a request")
+    unit: str | None = Field(None, description="of a round's lengths, where the file or its places tell it")
 
 
 class BatchOptions(Options):

@@ -47,6 +47,20 @@ class Server:
             time.sleep(0.2)
         raise AssertionError(f"the server was not ready within {READY_SECONDS} s")
 
+    def alive(self):
+        """When it answers, whatever its workers do."""
+        import httpx
+
+        end = time.monotonic() + READY_SECONDS
+        while time.monotonic() < end:
+            assert self.process.poll() is None, self.process.stderr.read()
+            try:
+                httpx.get(f"{self.url}/livez", timeout=5)
+                return self
+            except httpx.HTTPError:
+                time.sleep(0.2)
+        raise AssertionError(f"the server did not answer within {READY_SECONDS} s")
+
     def metric(self, name):
         """The sum over all labels."""
         import httpx

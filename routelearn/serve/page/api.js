@@ -35,6 +35,15 @@ async function request(path, body, signal) {
 export const get = async (path) => (await request(path)).json();
 export const post = async (path, body, signal) => (await request(path, body, signal)).json();
 
+// What /healthz tells, also while it answers 503; null if it cannot be asked.
+export const health = async () => {
+  try {
+    return await (await fetch("healthz")).json();
+  } catch {
+    return null;
+  }
+};
+
 // Server-sent events of a POST: `hear(event, data)` for each of them, in order.
 export async function stream(path, body, hear, signal) {
   const reader = (await request(path, body, signal)).body.pipeThrough(new TextDecoderStream()).getReader();

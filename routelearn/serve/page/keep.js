@@ -1,7 +1,9 @@
 // The answer as a file: JSON, GeoJSON, CSV, or the map as SVG.
 
-export function text(kind, answer, instance, board) {
-  return { json, geojson, csv, svg }[kind](answer, instance, board);
+import { csv as lines } from "./dom.js";
+
+export function text(kind, answer, instance, map) {
+  return { json, geojson, csv, svg }[kind](answer, instance, map);
 }
 
 const json = (answer) => `${JSON.stringify(answer, null, 2)}\n`;
@@ -28,28 +30,44 @@ function geojson(answer, instance) {
 
 function csv(answer, instance) {
   const at = places(instance);
-  const cell = (value) => (/[",\n\r]/.test(String(value)) ? `"${String(value).replaceAll('"', '""')}"` : String(value));
-  const lines = [["route", "position", "id", ...(instance.globe ? ["lat", "lon"] : ["x", "y"])]];
+  const rows = [["route", "position", "id", ...(instance.globe ? ["lat", "lon"] : ["x", "y"])]];
   answer.routes.forEach((route, i) => {
     const visits = answer.depot !== null ? ends(answer, route) : route.stops;
     visits.forEach((id, position) => {
       const stop = at.get(String(id));
-      lines.push([i + 1, position + (answer.depot !== null ? 0 : 1), id, stop.a, stop.b]);
+      rows.push([i + 1, position + (answer.depot !== null ? 0 : 1), id, stop.a, stop.b]);
     });
   });
-  return lines.map((line) => `${line.map(cell).join(",")}\n`).join("");
+  return lines(rows);
 }
 
-// Styles live in the page's sheet; a file of its own carries the few it needs.
-function svg(answer, instance, board) {
-  const copy = board.svg.cloneNode(true);
-  copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
-  const style = document.createElementNS("http://www.w3.org/2000/svg", "style");
-  style.textContent = ".route{fill:none;stroke-width:2.5}.stop{fill:#222;stroke:#fff}.depot{fill:#b3261e}.label{font:11px sans-serif;fill:#666}";
-  copy.prepend(style);
-  for (const circle of copy.querySelectorAll("[tabindex]")) circle.removeAttribute("tabindex");
-  // Other programs know no variables: the lightness of the light theme, on paper.
-  return `${new XMLSerializer().serializeToString(copy).replaceAll("var(--lightness, 45%)", "42%")}\n`;
+const STYLED = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "stroke-linecap", "opacity", "font-size", "font-family",
+  "font-weight", "text-anchor", "paint-order"];
+
+// The map as it is shown. Styles live in the page's sheets, and other programs know neither those nor variables or mixed
+// colours: every shape carries its own, as plain numbers.
+function svg(answer, instance, map) {
+  const copy = map.cloneNode(true);
+  const pen = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const plain = (value) => {
+    if (!/^(color|ok|hsl)/.test(value)) return value;
+    pen.fillStyle = value;
+    pen.fillRect(0, 0, 1, 1);
+    return `rgb(${[...pen.getImageData(0, 0, 1, 1).data.slice(0, 3)].join(" ")})`;
+  };
+  const shapes = [...map.querySelectorAll("*")];
+  [...copy.querySelectorAll("*")].forEach((shape, i) => {
+    const style = getComputedStyle(shapes[i]);
+    const words = shape.dataset.words || "";
+    for (const { name } of [...shape.attributes]) if (/^(class|style|tabindex|role|aria-|data-)/.test(name)) shape.removeAttribute(name);
+    for (const name of STYLED) shape.setAttribute(name, plain(style.getPropertyValue(name)));
+    if (words) shape.append(Object.assign(document.createElementNS(copy.namespaceURI, "title"), { textContent: words }));
+  });
+  copy.querySelector("g").remove(); // tiles, which are elsewhere
+  const { width, height } = map.viewBox.baseVal;
+  for (const [name, value] of Object.entries({ xmlns: copy.namespaceURI, width, height, style: `background:${getComputedStyle(map).backgroundColor}` })) copy.setAttribute(name, value);
+  for (const name of ["class", "tabindex", "role"]) copy.removeAttribute(name);
+  return `${new XMLSerializer().serializeToString(copy)}\n`;
 }
 
 export function download(name, type, content) {

@@ -1,5 +1,7 @@
 // A construction played step by step: what the decoder sees, and what it chooses.
 
+import { make } from "./dom.js";
+
 const PACE = 450; // milliseconds a step
 
 export class Player {
@@ -64,29 +66,19 @@ export class Player {
 const tidy = (value) => Number(value.toPrecision(4));
 
 const facts = (pairs) =>
-  pairs.flatMap(([name, value]) =>
-    [["dt", name.replace("prize to collect left", "prize to collect")], ["dd", value]].map(([tag, text]) =>
-      Object.assign(document.createElement(tag), { textContent: text })));
+  pairs.flatMap(([name, value]) => [
+    make("dt", { textContent: name.replace("prize to collect left", "prize to collect") }), make("dd", { textContent: value }),
+  ]);
 
 function bar(name, value, taken) {
-  const row = document.createElement("div");
-  row.className = taken ? "bar taken" : "bar";
-  const [label, track, number] = ["span", "span", "span"].map((tag) => document.createElement(tag));
-  const fill = document.createElement("i");
+  const fill = make("i");
   fill.style.width = `${100 * value}%`;
-  label.textContent = name;
-  track.append(fill);
-  number.textContent = `${(100 * value).toFixed(1)} %`;
-  row.append(label, track, number);
-  return row;
+  const number = `${(100 * value).toFixed(1)} %`;
+  return make("div", { className: taken ? "bar taken" : "bar" },
+    make("span", { textContent: name }), make("span", {}, fill), make("span", { textContent: number }));
 }
 
 // Why nodes are masked, other than that they were visited.
-function reasons(step, ids) {
-  return step.masked.filter(([, why]) => why !== "visited").slice(0, 4).map(([node, why]) => {
-    const line = document.createElement("div");
-    line.className = "hint";
-    line.textContent = `${ids[node]} masked: ${why}`;
-    return line;
-  });
-}
+const reasons = (step, ids) =>
+  step.masked.filter(([, why]) => why !== "visited").slice(0, 4).map(([node, why]) =>
+    make("div", { className: "hint", textContent: `${ids[node]} masked: ${why}` }));

@@ -15,6 +15,7 @@ from routelearn.serve import catalogue
 from routelearn.serve import schemas as s
 from routelearn.serve.limits import over
 from routelearn.serve.metrics import CONTENT_TYPE
+from routelearn.serve.page_settings import settings
 from routelearn.serve.routes.table import ALWAYS, Table, failures
 from routelearn.serve.service import Service
 
@@ -50,7 +51,7 @@ def add(table: Table) -> None:
         return JSONResponse({"models": service.models})
 
 
-def unversioned(service: Service) -> APIRouter:
+def unversioned(service: Service, tiles: str | None) -> APIRouter:
     """What machines watch and people read; open without a token."""
     table = APIRouter()
 
@@ -80,5 +81,9 @@ def unversioned(service: Service) -> APIRouter:
     @table.get("/docs", include_in_schema=False)
     async def docs() -> Response:
         return FileResponse(PAGE / "docs.html")
+
+    @table.get("/page/settings.json", include_in_schema=False)
+    async def page_settings() -> Response:
+        return JSONResponse(settings(tiles))
 
     return table

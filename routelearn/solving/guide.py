@@ -13,6 +13,7 @@ from routelearn.decoding.rollout import Live, begin, rollout
 from routelearn.errors import Infeasible
 from routelearn.models.model_file import Model
 from routelearn.problems.base import Problem, repeat
+from routelearn.problems.insertion import tours_of, viewed
 from routelearn.solving.strict import check_strictly
 
 REACH = 5  # a policy serves up to so many times the largest size it was trained on; beyond, heuristics are better
@@ -83,6 +84,7 @@ class Guide:
 
     def best_of(self, tours: Tensor) -> tuple[Tensor, float] | None:
         """The cheapest feasible one of [1, S, T]; the policy built them in single precision, on other units."""
+        tours = tours_of(viewed(self.policy, self.problem), self.x, tours)
         costs = self.problem.cost(self.x, tours)[0]
         for row in costs.argsort().tolist():
             tour = tours[:, row : row + 1].clone()

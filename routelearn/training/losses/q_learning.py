@@ -25,7 +25,8 @@ class QLearning(Loss):
         assert scored.values is not None
         chosen, best, added = scored.values
         ahead = F.pad(added, (0, self.returns))
-        target = -self.discount**self.returns * F.pad(best, (0, self.returns))[..., self.returns :] / self.sharpness
+        rest = (-best / self.sharpness).clamp(min=0.0)  # no step adds less than nothing, so estimates cannot run away
+        target = self.discount**self.returns * F.pad(rest, (0, self.returns))[..., self.returns :]
         for k in range(self.returns):
             target = target + self.discount**k * ahead[..., k : k + added.shape[-1]]
         return F.smooth_l1_loss(-chosen / self.sharpness, target, beta=BEND)

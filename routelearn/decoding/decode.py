@@ -18,12 +18,12 @@ from routelearn.decoding.active import Embeddings, Learner, Weights, active_sear
 from routelearn.decoding.beam import beam_search
 from routelearn.decoding.guided import guided_search
 from routelearn.decoding.imagine import imagined_search
+from routelearn.decoding.insertion import tours_of, viewed
 from routelearn.decoding.rollout import Advance, Rolled, advance, finish, pad_tour, rollout
 from routelearn.decoding.strategy import Strategy, parse, refuse_hindsight
 from routelearn.errors import InputError
 from routelearn.policies.kernels.cpu.decoder import processors, side_by_side, stepping
 from routelearn.problems.base import Problem, map_instance, repeat, take
-from routelearn.problems.insertion import tours_of, viewed
 from routelearn.runtime.compiling import Captured, autocast
 
 

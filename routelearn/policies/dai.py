@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from routelearn.errors import InputError
 from routelearn.policies.base import ByLogits, Choice, Seen, Shape, Trajectory, has_no_state
+from routelearn.policies.insertion import empty, inserted, offers
 from routelearn.policies.layers import initialise
-from routelearn.problems.insertion import ByInsertion, empty, inserted, offers
 
 SHARPNESS = 30.0  # logits for each unit of length
 
@@ -43,12 +43,12 @@ class Round(nn.Module):
 
 
 class DaiPolicy(ByLogits, nn.Module):
-    """Chooses the order of insertion, not of visits: `view` makes tours of it."""
+    """Chooses the order of insertion, not of visits."""
 
     summary = "structure2vec chooses who is inserted next, by Q-learning (Dai et al. 2017)"
     compiles = True
     takes = staticmethod(has_no_state)
-    view = ByInsertion
+    inserts = True
 
     def __init__(
         self, shape: Shape, width: int = 64, layers: int = 4, neighbours: int = 10, sharpness: float = SHARPNESS

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from routelearn.decoding.decode import augmented
+from routelearn.decoding.insertion import tours_of, viewed
 from routelearn.decoding.rollout import Live, begin, rollout
 from routelearn.errors import Infeasible
 from routelearn.models.model_file import Model
 from routelearn.problems.base import Problem, repeat
-from routelearn.problems.insertion import tours_of, viewed
 from routelearn.solving.strict import check_strictly
 
 REACH = 5  # a policy serves up to so many times the largest size it was trained on; beyond, heuristics are better

@@ -167,12 +167,11 @@ class TrainConfig:
 
     def check_loss(self) -> None:
         """Refuse a loss that the policy's choices cannot teach."""
-        chosen, loss = self.class_of("policy"), self.chosen("loss")
-        view = getattr(chosen, "view", None)
-        if loss.needs_values and not hasattr(view, "added"):
-            able = ", ".join(name for name, known in POLICIES.items() if hasattr(getattr(known, "view", None), "added"))
+        inserts, loss = getattr(self.class_of("policy"), "inserts", False), self.chosen("loss")
+        if loss.needs_values and not inserts:
+            able = ", ".join(name for name, known in POLICIES.items() if getattr(known, "inserts", False))
             raise InputError(f"loss {self.loss!r} asks what each step adds, which only these policies tell: {able}")
-        if loss.needs_tours and view is not None:
+        if loss.needs_tours and inserts:
             raise InputError(f"policy {self.policy!r} does not choose nodes in a tour's order; it cannot follow tours")
 
     def check_tours(self) -> None:

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from routelearn import policies
+from routelearn.decoding.insertion import viewed
 from routelearn.errors import InputError
 from routelearn.models.model_file import refuse_unfinite
 from routelearn.policies.base import shape_of
 from routelearn.problems.base import NumpyRng, Varies
-from routelearn.problems.insertion import viewed
 from routelearn.training import checkpoint, distributed, tours
 from routelearn.training.baselines import Baseline
 from routelearn.training.config import TrainConfig

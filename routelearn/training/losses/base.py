@@ -29,7 +29,7 @@ class Loss:
     """Like a baseline, it reads no tensor on the host: on a GPU a step is captured as one graph."""
 
     needs_entropy = False  # whether `Scored.entropy` is wanted; scoring then takes the slower way over logits
-    needs_values = False  # whether `Scored.values` are wanted, which policies with `added` in their view have
+    needs_values = False  # whether `Scored.values` are wanted, which only policies that insert have
     needs_tours = False  # whether it judges given tours, which are then followed instead of drawn
     least_solutions = 1  # of each instance
     baselines: tuple[str, ...] = ()  # those that it works with; empty: any

@@ -5,13 +5,17 @@ from __future__ import annotations
 import pytest
 import torch
 
+import routelearn
 from routelearn import policies
 from routelearn.decoding.decode import decode
 from routelearn.decoding.insertion import ByInsertion, viewed
 from routelearn.decoding.rollout import rollout
 from routelearn.errors import InputError
+from routelearn.models import model_file
 from routelearn.policies.base import shape_of
 from routelearn.problems import DeviceRng, get
+from routelearn.serve.limits import Limits
+from routelearn.serve.think import think
 
 
 def parts(**options):
@@ -83,3 +87,16 @@ def test_without_a_number_of_neighbours_all_are():
 def test_it_is_not_built_for_problems_that_insertion_does_not_solve():
     with pytest.raises(InputError, match="only closed tours through all nodes are built by insertion"):
         policies.build("dai", shape_of(get("cvrp")), {})
+
+
+def test_solve_takes_its_model_and_thoughts_are_refused_in_a_line(tmp_path):
+    problem, policy, x = parts()
+    path = tmp_path / "dai.safetensors"
+    options = {"width": 8, "layers": 2, "neighbours": 3, "sharpness": 30.0}
+    model_file.save(path, model_file.Model(policy.float(), "tsp", "dai", options, {"sizes": [7]}))
+    coords = x.xy[0].tolist()
+    found = routelearn.solve(coords=coords, seconds=0, model=path)
+    assert sorted(found.routes[0]) == list(range(7))
+    fields = {"coords": coords, "problem": "tsp", "sample": False, "seed": 0}
+    with pytest.raises(InputError, match="policy 'dai' inserts stops into a tour; only one that travels can be"):
+        think(fields, Limits(), models={"tsp": str(path)})

@@ -90,7 +90,7 @@ def test_it_is_not_built_for_problems_that_insertion_does_not_solve():
 
 
 def test_solve_takes_its_model_and_thoughts_are_refused_in_a_line(tmp_path):
-    problem, policy, x = parts()
+    _, policy, x = parts()
     path = tmp_path / "dai.safetensors"
     options = {"width": 8, "layers": 2, "neighbours": 3, "sharpness": 30.0}
     model_file.save(path, model_file.Model(policy.float(), "tsp", "dai", options, {"sizes": [7]}))

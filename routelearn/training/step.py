@@ -186,5 +186,5 @@ class Step:
         if not self.loss.needs_values:
             return log_prob, entropy, None
         chosen = logits.gather(-1, trajectory.actions[..., None])[..., 0]
-        added = self.problem.added(x, trajectory.actions)  # type: ignore[attr-defined]  # the configuration saw to it
+        added = self.problem.added(x, trajectory.actions)  # the configuration saw to it
         return log_prob, entropy, Values(chosen, logits.detach().amax(-1), added)

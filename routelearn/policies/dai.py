@@ -19,6 +19,7 @@ from routelearn.policies.insertion import empty, inserted, offers
 from routelearn.policies.layers import initialise
 
 SHARPNESS = 30.0  # logits for each unit of length
+UNIT = 1 / 3  # lengths as the network sees them are about 1: those of a good tour are small beside coordinates
 
 
 class Cache(NamedTuple):
@@ -76,8 +77,9 @@ class DaiPolicy(ByLogits, nn.Module):
             others = legs + torch.diag(torch.full((count,), math.inf, dtype=legs.dtype, device=legs.device))
             known = min(self.neighbours or count, count - 1)
             near = torch.zeros_like(legs).scatter(2, others.topk(known, largest=False).indices, 1 / known)
-            edges = (F.relu(self.edge(legs[..., None])) * near[..., None]).sum(2)
-            return Cache(legs, near, self.edges(edges) + self.place(nodes))
+            edges = (F.relu(self.edge(legs[..., None] / UNIT)) * near[..., None]).sum(2)
+            centred = torch.cat((xy - xy.mean(1, keepdim=True), nodes[..., 2:]), -1)
+            return Cache(legs, near, self.edges(edges) + self.place(centred))
 
     def begin(self, cache: Cache, solutions: int) -> tuple[Tensor, ...]:
         """Partial tours without the node chosen last, where each node would join them, and the nodes' state."""
@@ -120,7 +122,7 @@ class DaiPolicy(ByLogits, nn.Module):
         tour = inserted(tour, node, places.gather(-1, node.clamp(min=0)[..., None])[..., 0])
         offered = offers(cache.legs, tour)
         here = torch.zeros_like(offered.added).scatter_add(-1, tour.clamp(min=0), (tour >= 0).to(offered.added.dtype))
-        return tour, offered.place, torch.stack((here, offered.added, offered.away), -1)
+        return tour, offered.place, torch.stack((here, offered.added / UNIT, offered.away / UNIT), -1)
 
     def logits(self, cache: Cache, state: Tensor, feasible: Tensor) -> Tensor:
         """[B, Q, N] from states [B, Q, N, 3]."""

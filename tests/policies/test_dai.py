@@ -42,9 +42,9 @@ def test_logits_are_what_the_formulas_say():
         for v in range(7):
             ways = [(tour[i], tour[(i + 1) % 3]) for i in range(3)]
             added = min(legs[u, v] + legs[v, w] - legs[u, w] for u, w in ways)
-            state = torch.stack((torch.full_like(added, v in tour), added, legs[v, tour].min()))
-            edges = sum(policy.edge(legs[v, u, None]).relu() for u in near[v]) / 3
-            first.append(policy.state(state) + policy.edges(edges) + policy.place(xy[v]))
+            state = torch.stack((torch.full_like(added, v in tour), 3 * added, 3 * legs[v, tour].min()))
+            edges = sum(policy.edge(3 * legs[v, u, None]).relu() for u in near[v]) / 3
+            first.append(policy.state(state) + policy.edges(edges) + policy.place(xy[v] - xy.mean(0)))
         h = [part.relu() for part in first]
         for layer in policy.rounds:
             everyone = layer.all(sum(h) / 7)

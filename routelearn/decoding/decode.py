@@ -18,6 +18,7 @@ from routelearn.decoding.active import Embeddings, Learner, Weights, active_sear
 from routelearn.decoding.beam import beam_search
 from routelearn.decoding.guided import guided_search
 from routelearn.decoding.imagine import imagined_search
+from routelearn.decoding.insertion import tours_of, viewed
 from routelearn.decoding.rollout import Advance, Rolled, advance, finish, pad_tour, rollout
 from routelearn.decoding.strategy import Strategy, parse, refuse_hindsight
 from routelearn.errors import InputError
@@ -133,6 +134,7 @@ def decode(
     `found` hears the solutions of each chunk as soon as they are there, with the row of the first.
     """
     strategy = parse(strategy) if isinstance(strategy, str) else strategy
+    problem = viewed(policy, problem)
     refuse_hindsight(problem, strategy)
     device = x.xy.device
     batch, nodes = x.xy.shape[:2]
@@ -258,6 +260,7 @@ class Repeated:
         precision: str = "float32",
         step: Advance = advance,
     ):
+        problem = viewed(policy, problem)
         refuse_hindsight(problem, strategy)
         if not strategy.of_known_length:
             raise InputError(f"{strategy.name!r} looks at the host between its steps; it cannot be captured")
@@ -296,7 +299,8 @@ def _best_of(problem: Problem, x: Any, rolled: Rolled, batch: int) -> Decoded:
     costs = problem.cost(x, rolled.tour).masked_fill(~rolled.done, math.inf).view(batch, -1)
     tours = rolled.tour.unflatten(0, (batch, -1)).flatten(1, 2)
     cost, index = costs.min(1)
-    return Decoded(tours.gather(1, index[:, None, None].expand(-1, 1, tours.shape[2])), cost)
+    best = tours.gather(1, index[:, None, None].expand(-1, 1, tours.shape[2]))
+    return Decoded(tours_of(problem, take(x, slice(None, None, len(x.xy) // batch)), best), cost)
 
 
 def _better(problem: Problem, a: Decoded, b: Decoded) -> Decoded:

@@ -8,6 +8,7 @@ from torch import nn
 
 from routelearn.policies.attention import AttentionPolicy
 from routelearn.policies.base import Shape
+from routelearn.policies.dai import DaiPolicy
 from routelearn.policies.ean import EANPolicy
 from routelearn.policies.nazari import NazariPolicy
 from routelearn.policies.nowak import NowakPolicy
@@ -22,6 +23,7 @@ POLICIES: Registry[type[nn.Module]] = Registry(
         "ean": EANPolicy,
         "nazari": NazariPolicy,
         "nowak": NowakPolicy,
+        "dai": DaiPolicy,
     },
 )
 

@@ -70,7 +70,8 @@ class Policy(Protocol):
 
     Optional, on the class: `summary`, a line for help texts; `takes(shape)`, whether it can be built for such a
     problem; `step_width`, how many numbers a step holds for each pair of a solution and a node, if that is more than a
-    few for each head; `reads_in_order`, whether the order of an instance's nodes means something to it.
+    few for each head; `reads_in_order`, whether the order of an instance's nodes means something to it; `inserts`,
+    whether it chooses the order in which nodes are inserted into a tour, not that of visits (decoding/insertion.py).
     """
 
     compiles: bool  # whether torch.compile can take `encode` and `step`

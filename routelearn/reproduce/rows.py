@@ -92,7 +92,7 @@ ROWS: dict[str, tuple[Row, ...]] = {
         Row("Nearest Neighbor", QUICK, "nearest-neighbour"),
         learned("Vinyals 2015 (gr.)", "pointer", "greedy", "reported by Vinyals et al. (2015)", supervised=True),
         learned("Bello 2016 (gr.)", "pointer", "greedy", BELLO),
-        Row("Dai 2017", REPORTED, note="computed from the gaps that Dai et al. (2017) report"),
+        learned("Dai 2017", "dai", "greedy", "computed from the gaps that Dai et al. (2017) report"),
         learned("Nowak 2017", "nowak", "beam:40", "reported by Nowak et al. (2017)", supervised=True),
         learned("EAN (greedy)", "ean", "greedy", EAN),
         AM_GREEDY,

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from routelearn.decoding.rollout import advance, begin, look
+from routelearn.errors import InputError
 from routelearn.problems.base import Explains, Explanation, Units, leg_of, masked_nodes
 from routelearn.serve.answering import SHIPPED, Models, answer, no_policy, prepare
 from routelearn.serve.limits import Limits, Refused, over
@@ -35,6 +36,8 @@ def think(
     if model is None:
         raise no_policy(problem, query.size, models)
     policy, scale = model.policy, query.converted.scale
+    if getattr(policy, "inserts", False):
+        raise InputError(f"policy {model.kind!r} inserts stops into a tour; only one that travels can be watched")
     units = Units(scale.length, scale.prize, scale.demand)
     torch.manual_seed(fields["seed"])
     cache = policy.encode(problem.features(x))

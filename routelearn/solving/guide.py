@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from routelearn.decoding.decode import augmented
+from routelearn.decoding.insertion import tours_of, viewed
 from routelearn.decoding.rollout import Live, begin, rollout
 from routelearn.errors import Infeasible
 from routelearn.models.model_file import Model
@@ -83,6 +84,7 @@ class Guide:
 
     def best_of(self, tours: Tensor) -> tuple[Tensor, float] | None:
         """The cheapest feasible one of [1, S, T]; the policy built them in single precision, on other units."""
+        tours = tours_of(viewed(self.policy, self.problem), self.x, tours)
         costs = self.problem.cost(self.x, tours)[0]
         for row in costs.argsort().tolist():
             tour = tours[:, row : row + 1].clone()

@@ -149,6 +149,7 @@ class TrainConfig:
             raise InputError(
                 f"the loss {self.loss!r} has no use for baseline {self.baseline!r}; use {' or '.join(known)}"
             )
+        self.check_loss()
         self.check_tours()
         self.check_settings()
         if self.multistart and self.solutions > min(self.sizes):
@@ -163,6 +164,15 @@ class TrainConfig:
         if takes is not None and not takes(shape_of(problem)):
             able = [name for name, known in problems.PROBLEMS.items() if takes(shape_of(known))]
             raise InputError(f"policy {self.policy!r} cannot take {self.problem}; it can take {', '.join(able)}")
+
+    def check_loss(self) -> None:
+        """Refuse a loss that the policy's choices cannot teach."""
+        inserts, loss = getattr(self.class_of("policy"), "inserts", False), self.chosen("loss")
+        if loss.needs_values and not inserts:
+            able = ", ".join(name for name, known in POLICIES.items() if getattr(known, "inserts", False))
+            raise InputError(f"loss {self.loss!r} asks what each step adds, which only these policies tell: {able}")
+        if loss.needs_tours and inserts:
+            raise InputError(f"policy {self.policy!r} does not choose nodes in a tour's order; it cannot follow tours")
 
     def check_tours(self) -> None:
         """Refuse a loss that learns from tours without any, and tours that nobody follows."""

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from routelearn import policies
+from routelearn.decoding.insertion import viewed
 from routelearn.errors import InputError
 from routelearn.models.model_file import refuse_unfinite
 from routelearn.policies.base import shape_of
@@ -54,9 +55,9 @@ class RunState:
         }  # fmt: skip
         self.notes: list[str | None] = []  # what the user should hear of
         self.seed(0)
-        self.problem = config.chosen("problem")
-        self.turns = self.problem.turns() if isinstance(self.problem, Varies) else (self.problem,)
         self.policy = make_policy(config).to(device)
+        self.problem = viewed(self.policy, config.chosen("problem"))
+        self.turns = self.problem.turns() if isinstance(self.problem, Varies) else (self.problem,)
         if warm_start is not None:
             card, self.notes = start_from(self.policy, config, warm_start)
             self.origin |= ancestry(warm_start, card)

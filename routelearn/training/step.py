@@ -19,7 +19,7 @@ from routelearn.policies.base import Trajectory, entropies, leave_out_given, pic
 from routelearn.problems.base import DeviceRng, Problem, Rng
 from routelearn.runtime.compiling import autocast, beside, compiled, compiled_encoder, rejoin
 from routelearn.training import distributed
-from routelearn.training.losses.base import Scored
+from routelearn.training.losses.base import Scored, Values
 
 if TYPE_CHECKING:
     from routelearn.training.state import RunState
@@ -124,13 +124,13 @@ class Step:
                 cost = self.cost(x, rolled.tour)
             rejoin(self.device, self.side)
             assert rolled.trajectory is not None
-            log_prob, entropy = self.score(cache, rolled.trajectory)
+            log_prob, entropy, values = self.score(x, cache, rolled.trajectory)
         value = self.baseline.value(prepared, cost)
         if value.shape not in ((), (1, 1), (cost.shape[0], 1), cost.shape):
             shape, wanted = list(value.shape), f"a number, {[cost.shape[0], 1]} or {list(cost.shape)}"
             raise InputError(f"baseline {config.baseline!r} gave a value of shape {shape}; it must be {wanted}")
         unit = cost.mean(1, keepdim=True).abs().clamp_min(1e-6) if config.relative else 1.0
-        loss = self.loss(Scored(cost / unit, value / unit, log_prob, entropy))
+        loss = self.loss(Scored(cost / unit, value / unit, log_prob, entropy, values))
         if not isinstance(loss, Tensor) or loss.ndim or not loss.requires_grad:
             fault = f"a tensor of shape {list(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
             fault = "a number without gradient" if fault.endswith("[]") else fault
@@ -176,11 +176,15 @@ class Step:
             return self.lessons.draw(self.batch)
         return self.problem.sample(self.rng, self.batch, self.size), None
 
-    def score(self, cache: Any, trajectory: Trajectory) -> tuple[Tensor, Tensor | None]:
-        """Log-probabilities of the recorded steps and, where the loss needs them, entropies, [B, S, T] each."""
-        if not self.loss.needs_entropy:
-            return self.policy.score(cache, trajectory), None
+    def score(self, x: Any, cache: Any, trajectory: Trajectory) -> tuple[Tensor, Tensor | None, Values | None]:
+        """Log-probabilities [B, S, T] of the recorded steps and, where the loss needs them, entropies and values."""
+        if not (self.loss.needs_entropy or self.loss.needs_values):
+            return self.policy.score(cache, trajectory), None, None
         logits = self.policy.recorded_logits(cache, trajectory)
-        both = picked(logits, trajectory.actions), entropies(logits)
-        log_prob, entropy = (leave_out_given(part, trajectory.given) for part in both)
-        return log_prob, entropy
+        log_prob = leave_out_given(picked(logits, trajectory.actions), trajectory.given)
+        entropy = leave_out_given(entropies(logits), trajectory.given) if self.loss.needs_entropy else None
+        if not self.loss.needs_values:
+            return log_prob, entropy, None
+        chosen = logits.gather(-1, trajectory.actions[..., None])[..., 0]
+        added = self.problem.added(x, trajectory.actions)  # the configuration saw to it
+        return log_prob, entropy, Values(chosen, logits.detach().amax(-1), added)

@@ -16,6 +16,7 @@ from routelearn.models import model_file
 from routelearn.models.model_file import Model
 from routelearn.policies.base import shape_of
 from routelearn.problems import get
+from routelearn.training import tours
 
 OPTIONS = {"width": 16, "heads": 2, "layers": 1, "hidden": 16}
 
@@ -37,6 +38,12 @@ def folder(tmp_path_factory):
     np.savez(path / "other.npz", a=[1.0], b=[2.0])
     np.savez(path / "costs.npz", costs=np.ones(9))
     write_costs(path / "marked.npz", "cvrp", 6, [1.0] * 5, generate("cvrp", 6, count=5))
+    problem, x = get("tsp"), tours.instances(get("tsp"), 6, 5, 7)
+    tours.write(path / "tours.npz", problem, 6, 7, x, torch.arange(6).expand(5, 1, 6))
+    stored = dict(np.load(path / "tours.npz"))
+    np.savez(path / "tours-elsewhere.npz", **stored | {"seed": 8})
+    stored["orders"][3, 2] = stored["orders"][3, 1]
+    np.savez(path / "tours-twice.npz", **stored)
     torch.save({"weights": 3}, path / "foreign.pt")
     (path / "broken" / "run").mkdir(parents=True)
     (path / "broken" / "run" / "config.json").write_text("{")
@@ -50,6 +57,7 @@ def folder(tmp_path_factory):
 
 MODEL = "--model {}/tsp.safetensors"
 TRAIN = "--out {}/never --device cpu"
+SUPERVISED = "tsp 6 --loss supervised --baseline none --solutions 1 --out {}/r"
 BAD = [
     # command
     ("slove", "unknown command 'slove'", "solve, improve, check, train"),
@@ -64,6 +72,11 @@ BAD = [
     ("tours tsp 20 --out {}/t.txt", "t.txt", ".npz"),
     ("train cvrp 6 --policy ean --out {}/r", "policy 'ean' cannot take cvrp", "it can take tsp"),
     ("train tsp 6 --loss supervised --baseline none --solutions 1 --out {}/r", "learns from tours", "--tours FILE"),
+    (f"train {SUPERVISED} --tours {{}}/tours-elsewhere.npz", "tours of another set than seed 8", "make them anew"),
+    (f"train {SUPERVISED} --tours {{}}/tours-twice.npz", "the tour of instance 3 breaks a rule", "is never visited"),
+    (f"train {SUPERVISED} --tours {{}}/tsp.npz", "tsp.npz: not a file of tours", "`routelearn tours` writes one"),
+    (f"train {SUPERVISED} --tours {{}}/tours.npz --policy dai", "not choose nodes in a tour's order", "follow tours"),
+    ("train tsp 6 --loss q-learning --baseline none --out {}/r", "asks what each step adds", "policies tell: dai"),
     (
         "train tsp 6 --loss supervised --baseline none --solutions 1 --tours {}/tsp.npz --device cpu --out {}/r",
         "tsp.npz: not a file of tours", "`routelearn tours` writes one",

@@ -13,8 +13,9 @@ from routelearn.problems.base import to_single
 BATCH, CUSTOMERS = 4, 7
 CHOOSING = [name for name in PROBLEMS if not PROBLEMS[name].reveals_on_visit]  # where the best of many may be kept
 LAYERS = {"width": 16, "heads": 2, "layers": 1, "hidden": 16}
-SMALL = {"attention": LAYERS, "ean": LAYERS, "pointer": {"width": 16}, "nazari": {"width": 16}, "nowak": {"width": 16}}
-OTHERS = [("tsp", "pointer"), ("tsp", "ean"), ("cvrp", "nazari"), ("sdvrp", "nazari"), ("tsp", "nowak")]
+SMALL = {"attention": LAYERS, "ean": LAYERS}
+SMALL |= {kind: {"width": 16} for kind in ("pointer", "nazari", "nowak", "dai")}
+OTHERS = [("tsp", "pointer"), ("tsp", "ean"), ("cvrp", "nazari"), ("sdvrp", "nazari"), ("tsp", "nowak"), ("tsp", "dai")]
 
 
 def prepared(name, *, batch=BATCH, n=CUSTOMERS, kind="attention", double=False):

@@ -450,7 +450,7 @@ def test_a_beam_of_one_is_greedy(name, kind):
     assert same(problem, decode(problem, policy, x, "beam:1"), decode(problem, policy, x, "greedy"))
 
 
-@pytest.mark.parametrize("kind", ["attention", "pointer", "ean", "nazari", "nowak"])
+@pytest.mark.parametrize("kind", ["attention", "pointer", "ean", "nazari", "nowak", "dai"])
 def test_a_wide_beam_holds_all_tours_with_their_probabilities(kind):
     problem, policy, x = prepared("tsp", n=4, kind=kind, double=True)
     cache, found = beam(problem, policy, x, 24)

@@ -26,10 +26,11 @@ OPTIONS = {"width": 16, "heads": 2, "layers": 1, "hidden": 16, "norm": "batch", 
 OPTIONS_OF = {
     "pointer": {"width": 16, "clip": 10.0},
     "nazari": {"width": 16, "clip": 10.0},
+    "dai": {"width": 16, "layers": 2, "neighbours": 4, "sharpness": 20.0},
     "nowak": {"width": 16, "layers": 2, "norm": "batch", "clip": 10.0},
     "ean": {"width": 16, "heads": 2, "layers": 1, "hidden": 16, "norm": "batch", "query_width": 24},
 }
-OTHERS = [("tsp", "pointer"), ("tsp", "ean"), ("cvrp", "nazari"), ("sdvrp", "nazari"), ("tsp", "nowak")]
+OTHERS = [("tsp", "pointer"), ("tsp", "ean"), ("cvrp", "nazari"), ("sdvrp", "nazari"), ("tsp", "nowak"), ("tsp", "dai")]
 CARD = {"sizes": [20], "minutes": 1.5, "measured": {"20": {"greedy": 3.9}}, "name": "Größe"}
 
 

@@ -12,7 +12,7 @@ from routelearn.policies.kernels.select import backend
 from routelearn.problems import DeviceRng, get
 from routelearn.problems.contract.host_sync import no_host_sync
 
-CASES = [("tsp", "attention"), ("tsp", "ean"), ("cvrp", "nazari"), ("sdvrp", "nazari"), ("tsp", "nowak")]
+CASES = [*(("tsp", kind) for kind in ("attention", "ean", "nowak", "dai")), ("cvrp", "nazari"), ("sdvrp", "nazari")]
 
 
 def prepared(name, kind):

@@ -13,8 +13,9 @@ from routelearn.policies.base import entropies, leave_out_given, picked, shape_o
 from routelearn.problems import DeviceRng, get
 
 LAYERS = {"width": 32, "heads": 2, "layers": 1, "hidden": 32, "norm": "layer"}
-SMALL = {"attention": LAYERS, "ean": LAYERS, "pointer": {"width": 32}, "nazari": {"width": 32}, "nowak": {"width": 32}}
-OTHERS = [("tsp", "pointer"), ("tsp", "ean"), ("cvrp", "nazari"), ("sdvrp", "nazari"), ("tsp", "nowak")]
+SMALL = {"attention": LAYERS, "ean": LAYERS}
+SMALL |= {kind: {"width": 32} for kind in ("pointer", "nazari", "nowak", "dai")}
+OTHERS = [("tsp", "pointer"), ("tsp", "ean"), ("cvrp", "nazari"), ("sdvrp", "nazari"), ("tsp", "nowak"), ("tsp", "dai")]
 
 
 def recorded(name, kind, prefix=None):

@@ -120,6 +120,18 @@ def test_compass_is_not_asked_where_no_customer_is_within_reach():
     assert (tours == 0).all()
 
 
+def test_compass_that_aborts_at_a_small_matrix_is_run_again_with_a_new_seed(monkeypatch, caplog):
+    """First seeds of two rows are 0 and 1; a second attempt's end in higher figures."""
+    problem, x = sample("op-dist", rows=2)
+    x = x._replace(distances=distance_matrix(x))
+    monkeypatch.setenv("STANDIN_ABORT", "2")
+    with caplog.at_level(logging.WARNING):
+        problem.check(x, compass.SOLVERS[0].solve(problem, x, seconds=10.0))
+    assert caplog.text.count("attempt 0: no answer: it crashed (SIGABRT): assertion failed") == 2
+    monkeypatch.setenv("STANDIN_ABORT", "10")
+    assert (compass.SOLVERS[0].solve(problem, x, seconds=10.0) == -1).all()
+
+
 def test_concorde_has_half_the_time_for_each_of_two_attempts(monkeypatch, caplog):
     monkeypatch.setenv("STANDIN_HANG", "10")
     problem, x = sample("tsp", rows=1)
@@ -140,6 +152,7 @@ def script(path, text):
         ("echo the licence has expired >&2; exit 3", "it ended with exit status 3: the licence has expired"),
         ("echo hello", "it wrote no answer: hello"),
         ("exit 0", "it wrote no answer and said nothing"),
+        ("kill -SEGV $$", "it crashed .SIGSEGV. and said nothing"),
     ],
 )
 def test_another_program_is_recognised_and_its_words_are_told(tmp_path, monkeypatch, text, words):

@@ -111,21 +111,57 @@ def test_learned_rows_use_the_model_given(tmp_path: Path, monkeypatch: pytest.Mo
     assert cells(tmp_path, "table1")["CVRP", "AM (greedy)"] == greedy
 
 
+def rival_model(folder: Path, kind: str, loss: str, problem: str = "tsp") -> Path:
+    config = TrainConfig(policy=kind, problem=problem, width=16, heads=2, layers=1, hidden=16)
+    policy = policies.build(kind, shape_of(get(problem)), config.policy_options()).eval()
+    path = folder / f"{kind}-{loss}-{problem}.safetensors"
+    card = {"sizes": [20], "config": {"loss": loss}}
+    model_file.save(path, model_file.Model(policy, problem, kind, config.policy_options(), card))
+    return path
+
+
+RIVAL_ROWS = [
+    ("Vinyals 2015 (gr.)", "pointer", "supervised", "tsp"),
+    ("Bello 2016 (gr.)", "pointer", "reinforce", "tsp"),
+    ("Bello 2016 (s.)", "pointer", "reinforce", "tsp"),
+    ("Dai 2017", "dai", "q-learning", "tsp"),
+    ("Nowak 2017", "nowak", "supervised", "tsp"),
+    ("EAN (greedy)", "ean", "reinforce", "tsp"),
+    ("EAN (gr. + 2OPT)", "ean", "reinforce", "tsp"),
+    ("EAN (sampling)", "ean", "reinforce", "tsp"),
+    ("EAN (s. + 2OPT)", "ean", "reinforce", "tsp"),
+    *((row, "nazari", "reinforce", name) for row in ("RL (greedy)", "RL (beam 10)") for name in ("cvrp", "sdvrp")),
+]
+
+
+def test_every_row_of_a_learner_is_among_those_that_are_tried_here() -> None:
+    learned = {(row.row, row.policy, name) for name, rows in ROWS.items() for row in rows if row.policy}
+    assert learned == {(row, kind, name) for row, kind, _, name in RIVAL_ROWS}
+
+
+@pytest.mark.parametrize(("row", "kind", "loss", "problem"), RIVAL_ROWS)
+def test_a_learners_row_is_produced_from_its_model(
+    tmp_path: Path, row: str, kind: str, loss: str, problem: str
+) -> None:
+    given = (rival_model(tmp_path, kind, loss, problem),)
+    options = Options(limit=2, sizes=(20,), samples=8, rows=(row,), model_files=given, device=torch.device("cpu"))
+    table1([problem], tmp_path, options)
+    ((_, found),) = cells(tmp_path, "table1").items()
+    assert float(found["objective"]) > 2
+    assert (found["infeasible"], "†" in (tmp_path / "table1.txt").read_text().splitlines()[3]) == ("0", False)
+
+
 def test_rivals_are_run_where_there_is_a_model_of_theirs(tmp_path: Path) -> None:
     """Each model fills the rows that are about it; the others stay as reported."""
     given = []
     for kind, loss in (("ean", "reinforce"), ("pointer", "supervised"), ("attention", "supervised")):
-        config = TrainConfig(policy=kind, width=16, heads=2, layers=1, hidden=16)
-        policy = policies.build(kind, shape_of(get("tsp")), config.policy_options()).eval()
-        card = {"sizes": [20], "config": {"loss": loss}}
-        given.append(tmp_path / f"{kind}.safetensors")
-        model_file.save(given[-1], model_file.Model(policy, "tsp", kind, config.policy_options(), card))
+        given.append(rival_model(tmp_path, kind, loss))
     options = Options(limit=2, sizes=(20,), samples=8, model_files=tuple(given), device=torch.device("cpu"))
     table1(["tsp"], tmp_path, options)
     found = {method: row for (_, method), row in cells(tmp_path, "table1").items()}
     settings = {"EAN (greedy)": "greedy", "EAN (s. + 2OPT)": "sample:8+improve", "Vinyals 2015 (gr.)": "greedy"}
     assert {name: found[name]["setting"] for name in settings} == settings
-    assert "ean.safetensors" in found["EAN (sampling)"]["solver"]
+    assert "ean-reinforce-tsp.safetensors" in found["EAN (sampling)"]["solver"]
     assert float(found["EAN (s. + 2OPT)"]["objective"]) <= float(found["EAN (sampling)"]["objective"])
     assert found["Bello 2016 (gr.)"]["objective"] == found["Nowak 2017"]["objective"] == ""
     assert "no model yet" in found["AM (greedy)"]["note"], "nobody takes a supervised model for the paper's"

@@ -35,6 +35,16 @@ def test_solvers_are_listed_with_licence_and_reason(
     assert "pyvrp" not in only
 
 
+def test_a_program_that_is_another_one_is_listed_as_not_usable(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROUTELEARN_CONCORDE", "true")  # on PATH, and ends well
+    _, out, _ = run(capsys, "solvers", "--problem", "tsp")
+    (told,) = (line for line in out.splitlines() if "ROUTELEARN_CONCORDE" in line)
+    assert "did not solve a small example (it wrote no answer and said nothing); is it Concorde" in told
+    assert "no" in next(line for line in out.splitlines() if line.startswith("concorde ")).split()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

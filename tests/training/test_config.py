@@ -80,6 +80,12 @@ def test_an_invalid_value_is_refused_by_name_in_one_line(name, value):
         ({"multistart": True, "solutions": 21}, "smallest size"),
         ({"sizes": (20, 50), "batch": (1, 2, 3)}, "batch"),
         ({"policy": "ean", "problem": "cvrp"}, "policy 'ean' cannot take cvrp; it can take tsp$"),
+        ({"policy": "dai", "problem": "op-dist"}, "policy 'dai' cannot take op-dist; it can take tsp$"),
+        ({"loss": "q-learning", "baseline": "none"}, "asks what each step adds, which only these policies tell: dai"),
+        (
+            {"policy": "dai", "loss": "supervised", "baseline": "none", "tours": "t.npz"},
+            "policy 'dai' does not choose nodes in a tour's order; it cannot follow tours",
+        ),
         ({"policy": "pointer", "problem": "sdvrp"}, "policy 'pointer' cannot take sdvrp; it can take tsp$"),
     ],
 )

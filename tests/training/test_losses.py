@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from itertools import combinations
 
@@ -11,6 +12,7 @@ from train_cases import make_step, run, tiny
 
 from routelearn.decoding.rollout import Live, begin, look
 from routelearn.errors import InputError
+from routelearn.problems.base import closed_length
 from routelearn.training import step as step_module
 from routelearn.training.losses import (
     LOSSES,
@@ -20,8 +22,10 @@ from routelearn.training.losses import (
     Loss,
     PolicyGradient,
     Preference,
+    QLearning,
     Scored,
 )
+from routelearn.training.losses.base import Values
 
 COST = torch.tensor([[3.0, 5.0]])
 
@@ -118,6 +122,26 @@ def test_the_best_of_one_is_the_policy_gradient_with_the_shared_baseline():
     assert torch.allclose(own, slope, atol=1e-6)
 
 
+def test_q_learning_by_hand():
+    """Three steps that add 1, 2 and 3; Q is minus a logit over the sharpness, 10."""
+    chosen = torch.tensor([[[-55.0, -52.0, -28.0]]], requires_grad=True)
+    values = Values(chosen, torch.tensor([[[-50.0, -45.0, 10.0]]]), torch.tensor([[[1.0, 2.0, 3.0]]]))
+    scored = Scored(COST[:, :1], torch.tensor(0.0), chosen * 0, None, values)
+    for returns, discount, targets in (
+        (1, 1.0, [1 + 4.5, 2 + 0.0, 3]),  # nothing is left that costs less than nothing
+        (2, 1.0, [1 + 2 + 0.0, 2 + 3, 3]),
+        (3, 1.0, [6, 5, 3]),
+        (1, 0.5, [1 + 2.25, 2, 3]),
+        (5, 0.5, [1 + 1 + 0.75, 2 + 1.5, 3]),
+    ):
+        errors = [abs(q - target) for q, target in zip((5.5, 5.2, 2.8), targets, strict=True)]
+        expected = sum(e - 0.05 if e >= 0.1 else e * e / 0.2 for e in errors) / 3
+        loss = QLearning(returns, discount, sharpness=10.0)(scored)
+        assert loss.item() == pytest.approx(expected, rel=1e-5), (returns, discount)
+    (gradient,) = torch.autograd.grad(QLearning(3, sharpness=10.0)(scored), chosen)
+    assert gradient.flatten().tolist() == pytest.approx([1 / 30, -1 / 30, 1 / 30])  # towards 6, 5 and 3
+
+
 # ------------------------------------------------------------------------------------------- in a step
 
 
@@ -192,6 +216,40 @@ def test_a_large_entropy_weight_keeps_the_policy_undecided(tmp_path):
     assert entropy_after(10.0) > entropy_after(1e-9) + 0.05
 
 
+def test_the_gradient_of_q_learning_is_that_of_decoding_under_autograd():
+    config = tiny(policy="dai", loss="q-learning", baseline="none", solutions=1, sizes=(7,), gradient_norm=1e9)
+    step, seen = make_step(config, dtype=torch.float64), {}
+    before, loss = copy.deepcopy(step.policy), step.loss
+
+    class Spy(QLearning):
+        def __call__(self, scored):
+            seen.update(scored=scored)
+            return loss(scored)
+
+    step.loss, draw = Spy(), step.draw
+    step.draw = lambda: (seen.setdefault("x", draw()[0]), None)
+    step()
+    values, x, problem = seen["scored"].values, seen["x"], step.problem
+    cache = before.encode(problem.features(x))
+    live, chosen, best, added, length = begin(problem, before, cache, x, 1), [], [], [], 0.0
+    for t in range(7):
+        logits, carry = before.step(cache, live.carry, look(problem, x, live))
+        node = (logits == values.chosen[..., t, None]).int().argmax(-1)  # what was taken then
+        chosen.append(logits.gather(-1, node[..., None])[..., 0])
+        best.append(logits.detach().amax(-1))
+        live = Live(problem.step(x, live.state, node), carry, node)
+        now = closed_length(x, before.joined(cache, carry, node)[0][..., : t + 1])
+        added.append(now - length)
+        length = now
+    by_hand = Values(*(torch.stack(part, 2) for part in (chosen, best, added)))
+    for mine, theirs in zip(values, by_hand, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(seen["scored"].cost, length)
+    loss(seen["scored"]._replace(values=by_hand)).backward()
+    for (name, mine), reference in zip(step.policy.named_parameters(), before.parameters(), strict=True):
+        assert (mine.grad - reference.grad).abs().max() <= 1e-9, name
+
+
 def test_entropies_are_computed_for_a_loss_that_needs_them_only(monkeypatch):
     step = make_step(tiny())
     monkeypatch.setattr("routelearn.training.step.entropies", lambda *_: pytest.fail("computed for nobody"))
@@ -200,9 +258,10 @@ def test_entropies_are_computed_for_a_loss_that_needs_them_only(monkeypatch):
 
 @pytest.mark.parametrize("name", [name for name, loss in LOSSES.items() if not loss.needs_tours])
 def test_every_loss_trains(tmp_path, name):
-    before = torch.tensor(run(tiny(loss=name, epochs=1, rate=1e-12), tmp_path / "still").validation[6])
-    config = tiny(loss=name, solutions=8, batch=(32,), epochs=2, epoch_steps=20, rate=3e-3)
-    assert run(config, tmp_path / "moving").validation[6] < before
+    parts = {"policy": "dai", "baseline": "none", "sizes": (9,)} if LOSSES[name].needs_values else {}
+    before = run(tiny(loss=name, epochs=1, rate=1e-12, **parts), tmp_path / "still").validation
+    config = tiny(loss=name, solutions=8, batch=(32,), epochs=2, epoch_steps=20, rate=3e-3, **parts)
+    assert sum(run(config, tmp_path / "moving").validation.values()) < sum(before.values())
 
 
 # ------------------------------------------------------------------------------------------ at fault

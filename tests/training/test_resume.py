@@ -82,6 +82,7 @@ def test_resume_spans_the_end_of_the_warm_up_and_a_replacement_of_the_rollout_ba
         {"baseline": "none", "problem": "pctsp"},
         {"baseline": "critic", "policy": "ean", "solutions": 1, "norm": "batch"},
         {"baseline": "rollout", "policy": "nazari", "problem": "cvrp", "solutions": 1},
+        {"baseline": "none", "policy": "dai", "loss": "q-learning", "solutions": 1},
     ],
     ids=lambda changes: "-".join([changes["baseline"], *([changes["policy"]] if "policy" in changes else [])]),
 )

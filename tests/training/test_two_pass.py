@@ -78,7 +78,10 @@ def test_gradient_is_exact_under_every_normalisation(monkeypatch, name, norm):
 @pytest.mark.parametrize("multistart", [False, True])
 @pytest.mark.parametrize(
     ("policy", "name"),
-    [("pointer", "tsp"), ("ean", "tsp"), ("nazari", "cvrp"), ("nazari", "sdvrp"), ("nazari", "tsp"), ("nowak", "tsp")],
+    [
+        *((kind, "tsp") for kind in ("pointer", "ean", "nazari", "nowak", "dai")),
+        *(("nazari", name) for name in ("cvrp", "sdvrp")),
+    ],
 )
 def test_gradient_of_the_other_policies_is_that_of_decoding_under_autograd(monkeypatch, policy, name, multistart):
     check_gradient(monkeypatch, policy=policy, problem=name, multistart=multistart)

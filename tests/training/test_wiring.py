@@ -39,7 +39,7 @@ def baseline_of(config, policy=None):
 # --------------------------------------------------------------------------------------------- baselines
 
 
-@pytest.mark.parametrize("policy", ["attention", "pointer", "ean", "nazari", "nowak"])
+@pytest.mark.parametrize("policy", ["attention", "pointer", "ean", "nazari", "nowak", "dai"])
 def test_the_critic_learns_in_a_run(tmp_path, policy):
     """Next to a run whose rate is too small to move anything, which leaves the critic as both began with it."""
     config = tiny(policy=policy, baseline="critic", solutions=1, norm="layer", epochs=1, rate=1e-3)

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from routelearn import policies, problems
+from routelearn.decoding.insertion import viewed
 from routelearn.policies.base import shape_of
 from routelearn.problems import DeviceRng
 from routelearn.training import checkpoint, loop
@@ -59,7 +60,7 @@ def make_step(
 
 def parts_of(config: TrainConfig, policy: Any, rollout_steps: dict[int, int], **others: Any) -> Any:
     """What a step or a baseline reads of a run's state."""
-    problem = problems.get(config.problem)
+    problem = viewed(policy, problems.get(config.problem))
     return SimpleNamespace(
         config=config, problem=problem, turns=(problem,), policy=policy, rollout_steps=rollout_steps,
         precision="float32", device=CPU, compile=False, lessons={}, **others,

@@ -288,6 +288,8 @@ class Ended(NamedTuple):
         if not self.in_time:
             return "it ran out of time"
         said = f": {self.said}" if self.said else " and said nothing"
+        if self.status < 0:
+            return f"it crashed ({signal.Signals(-self.status).name}){said}"
         if self.status:
             return f"it ended with exit status {self.status}{said}"
         return f"it wrote no answer{said}" if isinstance(error, FileNotFoundError) else str(error)

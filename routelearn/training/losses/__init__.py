@@ -7,6 +7,7 @@ from routelearn.training.losses.entropy_bonus import EntropyBonus
 from routelearn.training.losses.leader import LeaderReward
 from routelearn.training.losses.policy_gradient import PolicyGradient
 from routelearn.training.losses.preference import Preference
+from routelearn.training.losses.q_learning import QLearning
 from routelearn.training.losses.supervised import Supervised
 
 LOSSES: Registry[type[Loss]] = Registry(
@@ -18,6 +19,7 @@ LOSSES: Registry[type[Loss]] = Registry(
         "leader": LeaderReward,
         "best-of": BestOf,
         "supervised": Supervised,
+        "q-learning": QLearning,
     },
 )
 
@@ -29,6 +31,7 @@ __all__ = [
     "Loss",
     "PolicyGradient",
     "Preference",
+    "QLearning",
     "Scored",
     "Supervised",
 ]

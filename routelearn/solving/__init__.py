@@ -15,6 +15,7 @@ from routelearn.data.stops import MATRIX_STOPS, Stops
 from routelearn.errors import InputError
 from routelearn.models.model_file import Model
 from routelearn.problems.base import is_large
+from routelearn.runtime.garbage import collected_later
 from routelearn.solving.anytime import anytime, in_threads, one_torch_thread
 from routelearn.solving.arguments import effort, sorted_out, stops_of
 from routelearn.solving.board import Board, Event, Watch
@@ -98,7 +99,8 @@ def solve_stops(
     """
     began = time.perf_counter()
     seconds, seed, threads = effort(seconds, seed, threads)
-    converted = to_instance(stops, problem, **limits)
+    with collected_later():
+        converted = to_instance(stops, problem, **limits)
     nodes = len(converted.scale.ids)
     large = is_large(converted.problem, converted.referee)
     most = MOST_NODES if large else MATRIX_STOPS
@@ -122,7 +124,10 @@ def solve_stops(
     assert board.tour is not None
     if interrupted := board.stop.is_set():
         notes = (*notes, f"interrupted after {time.perf_counter() - began:.1f} of {seconds:g} s")
-    solution = make_solution(converted, stops, board.tour[0, 0], seconds=0.0, events=tuple(board.events), notes=notes)
+    with collected_later():
+        solution = make_solution(
+            converted, stops, board.tour[0, 0], seconds=0.0, events=tuple(board.events), notes=notes
+        )
     return replace(solution, seconds=time.perf_counter() - began, interrupted=interrupted)
 
 

@@ -23,6 +23,7 @@ from routelearn import __version__
 from routelearn.decoding import decode
 from routelearn.errors import InputError
 from routelearn.problems import PROBLEMS
+from routelearn.runtime.garbage import stay_awake
 from routelearn.serve import catalogue
 from routelearn.serve import schemas as s
 from routelearn.serve.batching import Job, lane_of
@@ -278,6 +279,7 @@ def create_app(
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
         service.pool.start()
+        stay_awake()
         yield
         await service.pool.close()
 

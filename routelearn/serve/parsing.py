@@ -12,7 +12,7 @@ from typing import Any
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
-from pydantic import TypeAdapter, ValidationError, WrapValidator
+from pydantic import BaseModel, TypeAdapter, ValidationError, WrapValidator
 from starlette.exceptions import HTTPException
 
 from routelearn.runtime.garbage import collected_later
@@ -66,12 +66,23 @@ def _fields(kind: TypeAdapter[Any], body: bytes) -> dict[str, Any]:
     except Exception as error:  # not UTF-8, or nested too deeply
         raise HTTPException(400, "the body cannot be read") from error
     try:
-        fields: dict[str, Any] = kind.validate_python(given).model_dump()
+        fields = _plain(kind.validate_python(given))
     except ValidationError as error:
         raise RequestValidationError(
             [{**one, "loc": ("body", *one["loc"])} for one in error.errors(include_url=False)]
         ) from None
     return fields
+
+
+def _plain(model: BaseModel) -> dict[str, Any]:
+    """The fields of a model by name, models among them likewise; lists of numbers are not copied."""
+
+    def inside(value: Any) -> Any:
+        if isinstance(value, list) and value and isinstance(value[0], BaseModel):
+            return [_plain(one) for one in value]
+        return _plain(value) if isinstance(value, BaseModel) else value
+
+    return {name: inside(value) for name, value in model}
 
 
 # ------------------------------------------------------------------------------------------ JSON in pieces

@@ -22,7 +22,7 @@ DESCENT_WORK = 500
 
 
 def graph_ahead(problem: Problem, x: Any, nodes: NDArray[np.int64]) -> Graph:
-    """The graph of the nodes; the first stands for both ends: ways out of it start there, ways into it end at the depot."""
+    """The graph of the nodes. The first stands for both ends: ways out start there, ways into it end at the depot."""
     if is_large(problem, x):
         xy = floats(x.xy[0])
         return graph_of_places(xy[nodes], rounding_of(x), NEIGHBOURS_ROUTES, end=xy[0])

@@ -62,7 +62,8 @@ def empty_route(nodes: int) -> Route:
     route = Route(
         np.zeros(nodes, whole), np.full(nodes, -1, whole), np.zeros(nodes, whole), np.zeros(nodes, whole),
         np.ones(3, np.int64), np.zeros(5), np.zeros(nodes), np.zeros(nodes, whole), np.zeros(nodes, whole),
-        np.zeros(nodes), np.zeros(nodes, whole), np.zeros(nodes, whole), np.zeros(nodes, np.bool_), np.zeros(2, np.int64), np.zeros((1, 4), whole),
+        np.zeros(nodes), np.zeros(nodes, whole), np.zeros(nodes, whole), np.zeros(nodes, np.bool_),
+        np.zeros(2, np.int64), np.zeros((1, 4), whole),
         np.zeros(8, whole),
     )  # fmt: skip
     route.pos[0] = 0

@@ -14,8 +14,9 @@ FIRST_ERROR: Any = Field(fail_fast=True)  # a million of them take gigabytes, an
 LET_OTHERS = BeforeValidator(lambda value: value)  # Python's own code, in which the interpreter's lock changes hands
 Pair = Annotated[list[float], Field(min_length=2, max_length=2), FIRST_ERROR, LET_OTHERS]
 Pairs = Annotated[list[Pair], FIRST_ERROR]
-Row = Annotated[list[float], FIRST_ERROR, LET_OTHERS]
+Rows = Annotated[list[Annotated[list[float], FIRST_ERROR, LET_OTHERS]], FIRST_ERROR]
 Identifier = Annotated[str, Field(max_length=200)] | int
+Names = Annotated[list[Identifier], FIRST_ERROR]
 Note = Annotated[str, Field(max_length=1000)]
 
 SQUARE: list[Any] = [[0.1, 0.2], [0.9, 0.3], [0.8, 0.9], [0.2, 0.7], [0.5, 0.5]]
@@ -39,11 +40,11 @@ class Instance(Strict):
 
     coords: Pairs | None = Field(None, description="[N, 2] places in the plane")
     latlon: Pairs | None = Field(None, description="[N, 2] latitude and longitude in degrees")
-    matrix: Annotated[list[Row], FIRST_ERROR] | None = Field(None, description="[N, N] lengths from row to column; they count if given")
+    matrix: Rows | None = Field(None, description="[N, N] lengths from row to column; they count if given")
     metric: str | None = Field(
         None, max_length=20, description="lengths between coords rounded by a rule of TSPLIB: EUC_2D, CEIL_2D, ATT, ..."
     )
-    ids: Annotated[list[Identifier], FIRST_ERROR] | None = Field(None, description="names of the stops; otherwise they are called 0, 1, ...")
+    ids: Names | None = Field(None, description="names of the stops; otherwise they are called 0, 1, ...")
     depot: int | None = Field(None, description="row of the depot; otherwise 0")
     notes: list[Note] | None = Field(
         None, max_length=20, description="what /stops says of the file, one line each; the answer repeats it"

@@ -19,7 +19,7 @@ FEWEST_WORLDS, MOST_WORLDS = 6, 24  # journeys imagined to choose between policy
 IMAGINED = 0.3  # share of the time that they may take
 SLOWER = 2  # a step for all imagined worlds takes about so many times a step for one
 LEAST = 0.001  # seconds of one planning
-SET_UP = 2e-8  # seconds for each pair of nodes (of LARGE nodes, at most) that the first plan needs; the next ones are measured
+SET_UP = 2e-8  # seconds for each pair of nodes (LARGE, at most) that the first plan needs; the next are measured
 SEARCH = 2  # a planning searches at least as long as it takes to set up
 
 

@@ -3,8 +3,8 @@
     python benchmarks/limits.py [--stops 5000,10000] [--seconds 0,1] [--problems tsp,...] [--threads 1]
 
 Each problem is solved as sampled and, where that is more work, with limits that want many stops: half of a whole tour's
-length, nine tenths of the prizes, or 4,000 full vehicle loads. Kernels are loaded before. It exits with 1 if an
-answer takes more than 5 % and 50 ms beyond a limit that is not 0, by the clock, or is refused.
+length, nine tenths of the prizes, or a full load more for every other stop. Kernels are loaded before. It exits with
+1 if an answer takes more than 5 % and 50 ms beyond a limit that is not 0, by the clock, or is refused.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def wanted(name: str, stops: int) -> dict[str, dict[str, Any]]:
         requests["half a tour"] = sampled | {"max_length": TOUR * math.sqrt(stops) / 2}
     if "min_prize" in sampled:
         requests["most prizes"] = sampled | {"min_prize": 0.9 * float(sampled["prize"].sum())}
-    if name == "sdvrp":  # to nearly the most loads that are planned
-        whole = sampled["capacity"] * (np.arange(stops + 1) % (stops // 4000) == 1)
+    if name == "sdvrp":
+        whole = sampled["capacity"] * (np.arange(stops + 1) % 2)
         requests["full loads"] = sampled | {"demand": sampled["demand"] + whole}
     return requests
 

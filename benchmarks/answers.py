@@ -1,10 +1,10 @@
 """Answers over all problems, by Python, by file and by HTTP, each judged by a referee that shares no code.
 
-    python benchmarks/answers.py [--answers 1000000] [--minutes 30] [--seed 0] [--ways python,file,http]
+    python benchmarks/answers.py [--answers 1000000] [--minutes 30] [--seed 0] [--ways python,file,http] [--processes 2]
 
 Instances have 1 to 200 stops (small ones more often), in units from thousandths to thousands. Half of the answers are
-searched, the others are constructions at 0 seconds. It prints answers and faults by problem and by way, and exits with
-1 if an answer breaks a rule, tells a wrong cost, or is missing.
+searched, the others are constructions at 0 seconds. Each process asks for one batch after the other. It prints answers
+and faults by problem and by way, and exits with 1 if an answer breaks a rule, tells a wrong cost, or is missing.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ import time
 import urllib.request
 from collections import Counter
 from itertools import pairwise
+from multiprocessing import Queue, get_context
 from pathlib import Path
-from typing import Any
+from queue import Empty
+from typing import Any, NamedTuple
 
 import torch
 
@@ -28,10 +30,22 @@ import routelearn
 from routelearn.data.reading import read_stops
 
 PROBLEMS = ("tsp", "cvrp", "sdvrp", "op-const", "op-unif", "op-dist", "pctsp", "spctsp")
-MOST, BATCH = 200, 100
-EACH = 0.001  # seconds of search for an answer, where it is searched
+MOST = 200
+BATCH, TOGETHER = 250, 20_000  # instances asked for at once, and stops of all of them
+EACH = 0.0005  # seconds of search for an answer, where it is searched
 TOLERANCE = 1e-6  # of a cost or a limit, as a share
+SAY = 10_000  # answers from one line of progress to the next
 Fields = dict[str, Any]
+
+
+class Tally(NamedTuple):
+    """What came of one batch."""
+
+    problem: str
+    way: str
+    searched: bool
+    answers: int
+    faults: list[tuple[str, str]]  # in words, and with the instance
 
 
 def instance(problem: str, stops: int, rng: random.Random) -> Fields:
@@ -145,48 +159,92 @@ def by_http(problem: str, batch: list[Fields], seconds: float, url: str) -> list
 WAYS = {"python": by_python, "file": by_file, "http": by_http}
 
 
+def ask(number: int, options: argparse.Namespace, url: str, until: float, tallies: Queue[Tally]) -> None:
+    """Ask for batches until the time is up, as one of several processes; tell what came of each."""
+    torch.set_num_threads(1)
+    rng, ways = random.Random(f"{options.seed} {number}"), options.ways.split(",")
+    searched = answered = 0
+    with tempfile.TemporaryDirectory() as folder:
+        places = {"python": None, "file": Path(folder), "http": url}
+        while time.time() < until:
+            problem, way = rng.choice(PROBLEMS), rng.choice(ways)
+            search = 2 * searched <= answered
+            stops = round(MOST ** rng.random() ** 1.5)
+            batch = [instance(problem, stops, rng) for _ in range(min(BATCH, TOGETHER // stops))]
+            answers = WAYS[way](problem, batch, EACH * len(batch) if search else 0.0, places[way])
+            tally = Tally(problem, way, search, len(batch), [])
+            for fields, answer in zip(batch, answers, strict=True):
+                if (words := wrong(problem, fields, answer)) is not None:
+                    told = f"{words}: {json.dumps(fields)} {json.dumps(answer['routes'])}"
+                    tally.faults.append((f"{problem} by {way}: {words}", told))
+            answered, searched = answered + len(batch), searched + search * len(batch)
+            tallies.put(tally)
+
+
+def gathered(options: argparse.Namespace, url: str) -> tuple[Counter[tuple[str, str, bool]], Counter[str]]:
+    """Answers by problem, way and whether they were searched, and the faults, of all processes."""
+    context = get_context("spawn")
+    tallies: Queue[Tally] = context.Queue()
+    until = time.time() + 60 * options.minutes
+    processes = [
+        context.Process(target=ask, args=(number, options, url, until, tallies), daemon=True)
+        for number in range(options.processes)
+    ]
+    for process in processes:
+        process.start()
+    counts: Counter[tuple[str, str, bool]] = Counter()
+    faults: Counter[str] = Counter()
+    told = 0
+    while counts.total() < options.answers:
+        try:
+            tally = tallies.get(timeout=1.0)
+        except Empty:
+            if any(process.exitcode for process in processes):  # its own words are above
+                faults["a process that died"] += 1
+                break
+            if not any(process.is_alive() for process in processes):
+                break
+            continue
+        counts[tally.problem, tally.way, tally.searched] += tally.answers
+        for words, example in tally.faults:
+            faults[words] += 1
+            if faults.total() < 5:
+                print(example, file=sys.stderr)
+        if counts.total() >= told + SAY:
+            told = counts.total()
+            print(f"{told} answers, {faults.total()} wrong", flush=True)
+    for process in processes:
+        process.terminate()
+    return counts, faults
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--answers", type=int, default=1_000_000)
     parser.add_argument("--minutes", type=float, default=30, help="end after so many, whatever is missing")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--ways", default=",".join(WAYS))
+    parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
-    torch.set_num_threads(1)
-    rng, ways = random.Random(options.seed), options.ways.split(",")
-    end = time.perf_counter() + 60 * options.minutes
-    counts: Counter[tuple[str, str, bool]] = Counter()
-    faults: Counter[str] = Counter()
-    process, url = None, ""
+    ways, server, url = options.ways.split(","), None, ""
     if "http" in ways:
         from serve_load import start
 
-        process, url = start()
+        server, url = start()
+    began = time.perf_counter()
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            places = {"python": None, "file": Path(folder), "http": url}
-            while sum(counts.values()) < options.answers and time.perf_counter() < end:
-                problem, way = rng.choice(PROBLEMS), rng.choice(ways)
-                searched = 2 * sum(n for (*_, by), n in counts.items() if by) <= sum(counts.values())
-                stops = round(MOST ** rng.random())
-                batch = [instance(problem, stops, rng) for _ in range(BATCH)]
-                answers = WAYS[way](problem, batch, EACH * BATCH if searched else 0.0, places[way])
-                for fields, answer in zip(batch, answers, strict=True):
-                    if (words := wrong(problem, fields, answer)) is not None:
-                        faults[f"{problem} by {way}: {words}"] += 1
-                        if faults.total() < 5:
-                            print(f"{words}: {json.dumps(fields)} {json.dumps(answer['routes'])}", file=sys.stderr)
-                counts[problem, way, searched] += len(batch)
+        counts, faults = gathered(options, url)
     finally:
-        if process is not None:
-            process.terminate()
-            process.wait(30)
+        if server is not None:
+            server.terminate()
+            server.wait(30)
     print(f"{'problem':10} " + " ".join(f"{way:>9} {'at 0 s':>9}" for way in ways))
     for problem in PROBLEMS:
         cells = [f"{counts[problem, way, True]:9d} {counts[problem, way, False]:9d}" for way in ways]
         print(f"{problem:10} " + " ".join(cells))
     zero = sum(n for (*_, by), n in counts.items() if not by)
-    print(f"{sum(counts.values())} answers, {zero} of them at 0 s; {faults.total()} wrong")
+    rate = counts.total() / (time.perf_counter() - began)
+    print(f"{counts.total()} answers, {zero} of them at 0 s; {faults.total()} wrong; {rate:.0f} a second")
     for words, count in faults.most_common():
         print(f"  {count} {words}")
     if faults:

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 LONG_SECONDS = 5.0
+READY = 600  # seconds, on a busy machine
 START = "import sys; from routelearn.cli import command; command('serve').main(args=sys.argv[1:])"
 
 
@@ -111,7 +112,7 @@ def start(*flags: str) -> tuple[subprocess.Popen[bytes], str]:
         [sys.executable, "-c", START, "--port", str(port), *flags], env=os.environ | {"OMP_NUM_THREADS": "1"}
     )
     url = f"http://127.0.0.1:{port}"
-    for _ in range(600):
+    for _ in range(5 * READY):
         try:
             with urllib.request.urlopen(f"{url}/healthz") as response:
                 if json.load(response)["status"] == "ok":
@@ -124,7 +125,7 @@ def start(*flags: str) -> tuple[subprocess.Popen[bytes], str]:
             process.kill()
             raise
     process.kill()
-    raise SystemExit("the server was not ready within 2 minutes")
+    raise SystemExit(f"the server was not ready within {READY} seconds")
 
 
 def percentile(values: list[float], share: float) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -209,7 +209,7 @@ def _limits(stops: Stops, options: Mapping[str, Any], problem: str | None) -> di
             raise InputError(f"{name!r} is not an attribute of any problem; there are {', '.join(known)}")
         limits[name] = value_of(known[name], value, stops.source, f"the {known[name].called} given")
     for name, value in limits.items():
-        _check_sign(known[name], value, f"{stops.source}: the {known[name].called}")
+        _check_sign(known[name], value, lambda name=name: f"{stops.source}: the {known[name].called}")
     return limits
 
 
@@ -221,13 +221,14 @@ def _check_used(source: str, problem: Problem, options: Mapping[str, Any]) -> No
         raise InputError(f"{source}: {problem.name} has no {called}; leave it out or name another problem")
 
 
-def _check_sign(one: Attribute, value: Any, what: str) -> None:
+def _check_sign(one: Attribute, value: Any, what: Callable[[], str]) -> None:
+    """`what` gives the words that begin the refusal; thousands of values need none."""
     if isinstance(value, tuple):
         for part in value:
             _check_sign(one, part, what)
     elif one.sign != "any" and (value < 0 or (value == 0 and one.sign == "positive")):
         rule = "cannot be negative" if one.sign == "not negative" else "must be above 0"
-        raise InputError(f"{what} is {float(value):g}; it {rule}")
+        raise InputError(f"{what()} is {float(value):g}; it {rule}")
 
 
 def _order(stops: Stops, depot_first: bool) -> list[int]:
@@ -257,12 +258,13 @@ def _values(
             of_file[name] = _to_decimals(one, value, f"{stops.source}: the {name}")
             continue
         for i, each in enumerate(_listed(value)):
-            _check_sign(one, each, f"{stops.at(i, name)}: the {name}")
+            _check_sign(one, each, lambda i=i, name=name: f"{stops.at(i, name)}: the {name}")
         _check_depot(stops, one, value[order[0]], order[0])
         columns[name] = value
         if one.whole:
             columns[name] = [
-                _to_decimals(one, each, f"{stops.at(i, name)}: the {name}") for i, each in enumerate(value)
+                each if isinstance(each, int) else _to_decimals(one, each, f"{stops.at(i, name)}: the {name}")
+                for i, each in enumerate(value)
             ]
     if isinstance(problem, ChecksStops):
         problem.check_stops(replace(stops, columns=columns, limits=of_file, defaults=frozenset(missing)))
@@ -327,7 +329,7 @@ def _to_decimals(one: Attribute, value: Any, what: str) -> Any:
     """
     if isinstance(value, tuple):
         return tuple(_to_decimals(one, part, what) for part in value)
-    if not one.whole or value.denominator == 1:  # nearly always, and fractions are slow
+    if not one.whole or value.denominator == 1:
         return value
     if one.unit != "amount":
         raise InputError(f"{what} {float(value):g} has a fraction; whole numbers are needed")

@@ -87,13 +87,17 @@ def real(raw: Any, where: str, what: str) -> float:
     return value if abs(value) >= SMALLEST else 0.0
 
 
-def exact(raw: Any, where: str, what: str) -> Fraction:
-    """As `real`, but exactly the decimal that was written (a float: the decimal it prints as)."""
+def exact(raw: Any, where: str, what: str) -> int | Fraction:
+    """As `real`, but exactly the decimal that was written (a float: the decimal it prints as).
+
+    A whole number, as nearly all are, is an int: fractions are slow.
+    """
     raw = plain(raw)
     value = real(raw, where, what)
-    if value == 0.0:
-        return Fraction(0)
-    return Fraction(raw if isinstance(raw, int | Fraction) else str(raw).strip())
+    if value == 0.0 or isinstance(raw, int):
+        return 0 if value == 0.0 else raw
+    decimal = Fraction(raw if isinstance(raw, Fraction) else str(raw).strip())
+    return decimal.numerator if decimal.denominator == 1 else decimal
 
 
 def value_of(one: Attribute, raw: Any, where: str, what: str) -> Any:

@@ -297,8 +297,8 @@ LARGE = 2_500  # nodes beyond which a search measures legs as it goes: a matrix 
 
 def is_large(problem: Problem, x: Any) -> bool:
     """Whether a search of the instance works without a matrix of its legs."""
-    known = declared_search(problem) is not None and not problem.reveals_on_visit
-    return known and not isinstance(problem, MeasuresLegs) and not has_matrix(x) and x.xy.shape[1] > LARGE
+    known = declared_search(problem) is not None and not isinstance(problem, MeasuresLegs)
+    return known and not has_matrix(x) and x.xy.shape[1] > LARGE
 
 
 def routes_of(tour: Sequence[int]) -> list[list[int]]:

@@ -353,7 +353,7 @@ class SelectiveEngine:
         graph = self.graph
         done = selective_kernel.settle(
             self.route, self.rules, graph.legs, graph.back, graph.near, graph.after, self.wide, self.breadth,
-            graph.symmetric, graph.epsilon, False, self.random, -(-ROUND * work // graph.legs.shape[0]),
+            graph.symmetric, graph.epsilon, False, self.random, -(-ROUND * work // graph.legs.shape[0]), work,
         )  # fmt: skip
         if selective_kernel.pays(self.route, self.rules):
             selective_kernel.keep(self.route, self.rules, graph.epsilon)

@@ -23,17 +23,23 @@ EPSILON = 1e-9  # relative to the mean leg: gains below it are rounding
 class Row(NamedTuple):
     """The legs of one node."""
 
-    xy: Floats  # [N, 2]
+    xy: Floats
     rule: int
-    node: int
+    place: int
+    end: int
 
 
 class Places(NamedTuple):
-    """Legs of many nodes, measured when they are read; kernels index it as they index a matrix."""
+    """Legs of many nodes, measured when they are read; kernels index it as they index a matrix.
 
-    xy: Floats  # [N, 2]
+    Node 0 may be two places: one where a route begins, another where it ends.
+    """
+
+    xy: Floats  # [N, 2], or one more
     rule: int  # an index of ROUNDINGS
     shape: tuple[int, int]  # of the matrix that it stands for
+    begin: int = 0  # the place of node 0 in the matrix's first row
+    end: int = 0  # and in its first column
 
 
 @merged
@@ -49,11 +55,11 @@ def measured(xy, rule, i, j):
 def _read(legs, at):
     kind = getattr(legs, "instance_class", None)  # of a NamedTuple
     if kind is Places and isinstance(at, types.BaseTuple):
-        return lambda legs, at: measured(legs.xy, legs.rule, at[0], at[1])
+        return lambda legs, at: measured(legs.xy, legs.rule, at[0] or legs.begin, at[1] or legs.end)
     if kind is Places and isinstance(at, types.Integer):
-        return lambda legs, at: Row(legs.xy, legs.rule, at)
+        return lambda legs, at: Row(legs.xy, legs.rule, at or legs.begin, legs.end)
     if kind is Row and isinstance(at, types.Integer):
-        return lambda legs, at: measured(legs.xy, legs.rule, legs.node, at)
+        return lambda legs, at: measured(legs.xy, legs.rule, legs.place, at or legs.end)
     return None
 
 
@@ -168,17 +174,26 @@ def graph_of(problem: Any, x: Any, neighbours: int) -> Graph:
     if isinstance(problem, MeasuresLegs):
         return graph_from(floats(problem.legs(x)[0]), neighbours)
     if is_large(problem, x):
-        rule = 0 if x.distances is None else int(x.distances.rule[0])
-        return graph_of_places(floats(x.xy[0]), rule, neighbours)
+        return graph_of_places(floats(x.xy[0]), rounding_of(x), neighbours)
     return graph_from(euclidean(floats(x.xy[0])) if x.distances is None else floats(x.distances[0]), neighbours)
 
 
-def graph_of_places(xy: Floats, rule: int, neighbours: int) -> Graph:
-    legs = Places(xy, rule, (len(xy), len(xy)))
-    near = nearest_places(xy, min(neighbours, len(xy) - 1))
-    nodes = np.arange(len(xy))
-    mean = float(lengths(legs, nodes, np.roll(nodes, len(xy) // 2)).mean())
-    return Graph(legs, legs, near, near, True, True, EPSILON * max(mean, 1e-30))
+def graph_of_places(xy: Floats, rule: int, neighbours: int, end: Floats | None = None) -> Graph:
+    """The graph of places [N, 2]; `end` [2] is where routes from place 0 end, if not there."""
+    count = len(xy)
+    near = nearest_places(xy, min(neighbours, count - 1))
+    symmetric = end is None or bool(np.array_equal(end, xy[0]))
+    whole = xy if symmetric else np.concatenate((xy, [end]))
+    ends = (0, 0) if symmetric else (0, count)
+    legs, back = (Places(whole, rule, (count, count), *way) for way in (ends, ends[::-1]))
+    nodes = np.arange(count)
+    mean = float(lengths(legs, nodes, np.roll(nodes, count // 2)).mean())
+    return Graph(legs, back, near, near, symmetric, True, EPSILON * max(mean, 1e-30))
+
+
+def rounding_of(x: Any) -> int:
+    """How the legs of a large instance are rounded."""
+    return 0 if x.distances is None else int(x.distances.rule[0])
 
 
 def graph_from(legs: Floats, neighbours: int) -> Graph:

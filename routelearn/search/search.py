@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from routelearn.errors import InputError
-from routelearn.problems.base import NumpyRng, Problem, declared_search, is_large, routes_of
+from routelearn.problems.base import LARGE, NumpyRng, Problem, declared_search, is_large, routes_of
 from routelearn.search.engines import ENGINES, Engine, RoutesEngine
 from routelearn.search.general import GeneralEngine, load_general_kernels, trimmed
 from routelearn.search.graph import Graph, floats, graph_of_places, lengths
@@ -177,14 +177,16 @@ class Search:
 @cache
 def _load_kernels(name: str, large: bool) -> None:
     from routelearn.problems import get
-    from routelearn.search.plan import plan
+    from routelearn.search.plan import engine_ahead
 
     problem = get(name)
-    x = problem.sample(NumpyRng(0), 1, 8)
+    engine: Engine
     if problem.reveals_on_visit:
-        plan(problem, x, 0, torch.zeros(9, dtype=torch.bool), 1.0, seconds=0.001)
-        return
-    engine = engine_for(problem, x, 0, graph_of_places(floats(x.xy[0]), 0, 8) if large else None)
+        x = problem.sample(NumpyRng(0), 1, LARGE if large else 8)  # and the depot
+        engine = engine_ahead(problem, x.public(), np.arange(9), 1.0)
+    else:
+        x = problem.sample(NumpyRng(0), 1, 8)
+        engine = engine_for(problem, x, 0, graph_of_places(floats(x.xy[0]), 0, 8) if large else None)
     engine.construct()
     while not engine.descend(DESCENT_WORK):
         pass

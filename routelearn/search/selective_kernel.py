@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from routelearn.search.compiling import kernel
+from routelearn.search.compiling import kernel, part
 from routelearn.search.graph import Floats, Ints, below, draw
 from routelearn.search.three_opt import descend, push
 
@@ -21,6 +21,7 @@ SIZE, KEPT_SIZE, BEST_SIZE = 0, 1, 2
 LENGTH, PRIZE, WORTH, COST, BEST = 0, 1, 2, 3, 4  # worth: penalties of the nodes visited
 BLINK = 0.05
 FORCED = 0.5  # chance of another random node forced in after a ruin
+MANY = 2500  # nodes beyond which not all of them are looked at after each change
 
 
 class Rules(NamedTuple):
@@ -46,6 +47,8 @@ class Route(NamedTuple):
     detour: Floats  # [N]: of the cheapest place known, for nodes off the route
     place: Ints  # [N]: the node before that place
     off: Ints  # [N]: nodes off the route
+    key: Floats  # [N]: how much each of them is wanted, where `off` is a heap
+    spot: Ints  # [N]: where each of them is in it
     queue: Ints
     queued: NDArray[np.bool_]
     ring: NDArray[np.int64]  # [2]
@@ -59,7 +62,8 @@ def empty_route(nodes: int) -> Route:
     route = Route(
         np.zeros(nodes, whole), np.full(nodes, -1, whole), np.zeros(nodes, whole), np.zeros(nodes, whole),
         np.ones(3, np.int64), np.zeros(5), np.zeros(nodes), np.zeros(nodes, whole), np.zeros(nodes, whole),
-        np.zeros(nodes, whole), np.zeros(nodes, np.bool_), np.zeros(2, np.int64), np.zeros((1, 4), whole),
+        np.zeros(nodes), np.zeros(nodes, whole), np.zeros(nodes, whole), np.zeros(nodes, np.bool_),
+        np.zeros(2, np.int64), np.zeros((1, 4), whole),
         np.zeros(8, whole),
     )  # fmt: skip
     route.pos[0] = 0
@@ -178,10 +182,84 @@ def score(route, u, rules, power, short):
     return gain if power == 0 else gain / detour
 
 
+@part
+def sift(off, key, spot, i, count):
+    """Put entry i of a heap (the most wanted first) where it belongs."""
+    u = off[i]
+    while i > 0 and key[off[(i - 1) >> 1]] < key[u]:
+        off[i] = off[(i - 1) >> 1]
+        spot[off[i]] = i
+        i = (i - 1) >> 1
+    while True:
+        child = 2 * i + 1
+        if child + 1 < count and key[off[child + 1]] > key[off[child]]:
+            child += 1
+        if child >= count or key[off[child]] <= key[u]:
+            break
+        off[i] = off[child]
+        spot[off[i]] = i
+        i = child
+    off[i] = u
+    spot[u] = i
+
+
+@part
+def fill_many(route, rules, legs, back, near, wide, count):
+    """As `fill`, for thousands of nodes: after an insertion only those near it are looked at.
+
+    A node whose place is gone counts with what it was worth until its turn comes; then it gets another place.
+    """
+    off, key, spot, tour, pos = route.off, route.key, route.spot, route.tour, route.pos
+    ordered, was_short, inserted = False, False, 0
+    while count > 0:
+        short = route.real[PRIZE] < rules.least
+        if not ordered or short != was_short:
+            ordered, was_short = True, short
+            for i in range(count):
+                key[off[i]] = score(route, off[i], rules, 1, short)
+                spot[off[i]] = i
+            for i in range(count // 2 - 1, -1, -1):
+                sift(off, key, spot, i, count)
+        u = off[0]
+        if key[u] == -np.inf:
+            break
+        p = route.place[u]
+        s = tour[pos[p] + 1] if pos[p] + 1 < route.size[SIZE] else tour[0]
+        if legs[p, u] + legs[u, s] - legs[p, s] > route.detour[u]:  # another node has come between
+            find_place(route, u, legs, back, near, wide)
+        value = score(route, u, rules, 1, short)
+        if value < key[u]:
+            key[u] = value
+            sift(off, key, spot, 0, count)
+            continue
+        count -= 1
+        off[0] = off[count]
+        if count > 0:
+            sift(off, key, spot, 0, count)
+        p = route.place[u]
+        s = tour[pos[p] + 1] if pos[p] + 1 < route.size[SIZE] else tour[0]
+        insert(route, u, p, rules, legs)
+        inserted += 1
+        for k in range(near.shape[1]):
+            v = near[u, k]
+            if v == 0 or pos[v] >= 0:
+                continue
+            before = legs[p, v] + legs[v, u] - legs[p, u]
+            after = legs[u, v] + legs[v, s] - legs[u, s]
+            if min(before, after) < route.detour[v]:
+                route.detour[v] = min(before, after)
+                route.place[v] = p if before <= after else u
+                key[v] = score(route, v, rules, 1, short)
+                sift(off, key, spot, spot[v], count)
+    return inserted
+
+
 @kernel
 def fill(route, rules, legs, back, near, wide, blink, state):
     """Insert what is wanted, the most wanted first; the number inserted."""
     count = find_places(route, legs, back, near, wide)
+    if legs.shape[0] > MANY and not blink:
+        return fill_many(route, rules, legs, back, near, wide, count)
     power = below(state, 3) if blink else np.int64(1)
     inserted = 0
     while count > 0:
@@ -287,33 +365,83 @@ def exchange_best(route, rules, legs, back, near, wide, epsilon):
     return True
 
 
+@part
+def exchange_many(route, rules, legs, near, wide, epsilon):
+    """Replace each node by the one near it that is worth most in its place, if that is worth more; whether any was."""
+    tour, pos, size = route.tour, route.pos, route.size[SIZE]
+    found = False
+    for i in range(size):
+        v = tour[i]
+        if v == 0:
+            continue
+        p = tour[i - 1 if i > 0 else size - 1]
+        s = tour[i + 1 if i + 1 < size else 0]
+        way = legs[p, v] + legs[v, s]
+        most, new = epsilon, -1
+        for k in range(wide):
+            u = near[v, k]
+            if pos[u] >= 0:
+                continue
+            longer = legs[p, u] + legs[u, s] - way
+            gain = rules.prize[u] - rules.prize[v]
+            if not rules.by_prize:
+                gain = rules.penalty[u] - rules.penalty[v] - longer
+            if (
+                gain > most
+                and route.real[LENGTH] + longer <= rules.limit
+                and route.real[PRIZE] - rules.prize[v] + rules.prize[u] >= rules.least
+            ):
+                most, new = gain, u
+        if new >= 0:
+            found = True
+            tour[i] = new
+            pos[new], pos[v] = i, -1
+            route.real[LENGTH] += legs[p, new] + legs[new, s] - way
+            route.real[PRIZE] += rules.prize[new] - rules.prize[v]
+            route.real[WORTH] += rules.penalty[new] - rules.penalty[v]
+            look_again(route, p)
+            look_again(route, new)
+            look_again(route, s)
+    return found
+
+
 @kernel
-def shorten(route, legs, after, breadth, symmetric, epsilon):
-    """3-opt around the nodes that changed; the length gained."""
+def exchange(route, rules, legs, back, near, wide, epsilon):
+    """Replace nodes of the route by others near them that are worth more; whether any was."""
+    if legs.shape[0] > MANY:
+        return exchange_many(route, rules, legs, near, wide, epsilon)
+    return exchange_best(route, rules, legs, back, near, wide, epsilon)
+
+
+@kernel
+def shorten(route, legs, after, breadth, symmetric, epsilon, looks):
+    """3-opt around the nodes that changed, with at most `looks` at a node; the length gained."""
     gain, _, _ = descend(
         route.tour, route.pos, route.size[SIZE], legs, after, min(breadth, after.shape[1]), symmetric, epsilon,
-        route.queue, route.queued, route.ring, route.journal, 0, route.touched, 1 << 60,
+        route.queue, route.queued, route.ring, route.journal, 0, route.touched, looks,
     )  # fmt: skip
     route.real[LENGTH] -= gain
     return gain
 
 
 @kernel
-def settle(route, rules, legs, back, near, after, wide, breadth, symmetric, epsilon, blink, state, rounds):
+def settle(route, rules, legs, back, near, after, wide, breadth, symmetric, epsilon, blink, state, rounds, looks):
     """Insert, shorten and drop until nothing changes; without blinks, exchange as well.
 
-    False if `rounds` of it were not enough; the route is feasible all the same.
+    False if `rounds` of it, each with `looks` at a node, were not enough; the route is feasible all the same.
     """
     fill(route, rules, legs, back, near, wide, blink, state)
     while rounds > 0:
         rounds -= 1
-        gain = shorten(route, legs, after, breadth, symmetric, epsilon)
+        gain = shorten(route, legs, after, breadth, symmetric, epsilon, looks)
+        if route.ring[1] > 0 and rounds == 0:  # the next call goes on from here
+            return False
         before = route.size[SIZE]
         if not rules.by_prize:
             drop(route, rules, legs)
         if gain > epsilon or route.size[SIZE] != before:
             fill(route, rules, legs, back, near, wide, blink, state)
-        if route.ring[1] == 0 and (blink or not exchange_best(route, rules, legs, back, near, wide, epsilon)):
+        if route.ring[1] == 0 and (blink or not exchange(route, rules, legs, back, near, wide, epsilon)):
             return True
     return False
 
@@ -419,7 +547,7 @@ def anneal_route(
             force(route, rules, legs, back, near, wide, state)
             if draw(state) >= FORCED:
                 break
-        settle(route, rules, legs, back, near, after, wide, breadth, symmetric, epsilon, True, state, 1 << 60)
+        settle(route, rules, legs, back, near, after, wide, breadth, symmetric, epsilon, True, state, 1 << 60, 1 << 60)
         worse = price(route, rules) - route.real[COST]
         if pays(route, rules) and worse < -temperature * np.log(1.0 - draw(state)):
             keep(route, rules, epsilon)

@@ -20,6 +20,7 @@ from starlette.middleware.cors import CORSMiddleware
 
 from routelearn import __version__
 from routelearn.errors import InputError
+from routelearn.runtime.garbage import stay_awake
 from routelearn.serve import schemas as s
 from routelearn.serve.access_log import AccessLog
 from routelearn.serve.answering import field_of
@@ -68,6 +69,7 @@ def create_app(
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
         service.pool.start()
+        stay_awake()
         yield
         await service.pool.close()
         if written is not None:

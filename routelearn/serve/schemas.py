@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, create_model, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, create_model, model_validator
 
 from routelearn.data.names import table
 from routelearn.problems import Attribute
 from routelearn.rounds.model import Round, Stop, Vehicle, attributes_of
 
-Pair = Annotated[list[float], Field(min_length=2, max_length=2)]
-Column = list[float]
+FIRST_ERROR: Any = Field(fail_fast=True)  # a million of them take gigabytes, and only the first is told
+LET_OTHERS = BeforeValidator(lambda value: value)  # Python's own code, in which the interpreter's lock changes hands
+Pair = Annotated[list[float], Field(min_length=2, max_length=2), FIRST_ERROR, LET_OTHERS]
+Pairs = Annotated[list[Pair], FIRST_ERROR]
+Rows = Annotated[list[Annotated[list[float], FIRST_ERROR, LET_OTHERS]], FIRST_ERROR]
 Identifier = Annotated[str, Field(max_length=200)] | int
+Names = Annotated[list[Identifier], FIRST_ERROR]
 Note = Annotated[str, Field(max_length=1000)]
 
 SQUARE: list[Any] = [[0.1, 0.2], [0.9, 0.3], [0.8, 0.9], [0.2, 0.7], [0.5, 0.5]]
@@ -21,17 +25,26 @@ SQUARE: list[Any] = [[0.1, 0.2], [0.9, 0.3], [0.8, 0.9], [0.2, 0.7], [0.5, 0.5]]
 class Strict(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
+    @model_validator(mode="before")
+    @classmethod
+    def one_unknown_key(cls, given: Any) -> Any:
+        """Keep the first of the keys that are not known; the error names no other."""
+        if not isinstance(given, dict) or len(given) <= len(cls.model_fields):
+            return given
+        unknown = next(key for key in given if key not in cls.model_fields)
+        return {key: value for key, value in given.items() if key in cls.model_fields or key is unknown}
+
 
 class Instance(Strict):
     """One set of stops, in any unit: `coords`, or `latlon` in degrees, or a `matrix` of lengths from row to column."""
 
-    coords: list[Pair] | None = Field(None, description="[N, 2] places in the plane")
-    latlon: list[Pair] | None = Field(None, description="[N, 2] latitude and longitude in degrees")
-    matrix: list[Column] | None = Field(None, description="[N, N] lengths from row to column; they count if given")
+    coords: Pairs | None = Field(None, description="[N, 2] places in the plane")
+    latlon: Pairs | None = Field(None, description="[N, 2] latitude and longitude in degrees")
+    matrix: Rows | None = Field(None, description="[N, N] lengths from row to column; they count if given")
     metric: str | None = Field(
         None, max_length=20, description="lengths between coords rounded by a rule of TSPLIB: EUC_2D, CEIL_2D, ATT, ..."
     )
-    ids: list[Identifier] | None = Field(None, description="names of the stops; otherwise they are called 0, 1, ...")
+    ids: Names | None = Field(None, description="names of the stops; otherwise they are called 0, 1, ...")
     depot: int | None = Field(None, description="row of the depot; otherwise 0")
     notes: list[Note] | None = Field(
         None, max_length=20, description="what /stops says of the file, one line each; the answer repeats it"
@@ -219,7 +232,7 @@ def bodies() -> Bodies:
         # The stops' fields come first: pydantic goes from the last base up.
         return create_model(name, __base__=(options, instance), __doc__=options.__doc__)
 
-    instances: Any = (list[instance], Field(min_length=1))  # type: ignore[valid-type]
+    instances: Any = (Annotated[list[instance], FIRST_ERROR], Field(min_length=1))  # type: ignore[valid-type]
     return Bodies(
         instance,
         with_stops("SolveRequest", Options),
@@ -235,10 +248,10 @@ def _field(one: Attribute) -> Any:
     """The type and the description of an attribute's field."""
     kind: Any = float
     for size in reversed(one.shape):
-        kind = Annotated[list[kind], Field(min_length=size, max_length=size)]
+        kind = Annotated[list[kind], Field(min_length=size, max_length=size), FIRST_ERROR]
     shape = ", ".join(map(str, ("N", *one.shape) if one.of == "stop" else one.shape))
     words = [f"[{shape}]" if shape else "", one.help or one.called, "" if one.at_depot else "0 for the depot"]
-    kind = list[kind | None] if one.of == "stop" else kind
+    kind = Annotated[list[kind | None], FIRST_ERROR] if one.of == "stop" else kind
     return (kind | None, Field(None, description="; ".join(filter(None, words))))
 
 

@@ -16,6 +16,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from routelearn.errors import InputError
+from routelearn.runtime.garbage import stay_awake
 from routelearn.serve.formats import Forms
 from routelearn.serve.limits import Limits, Refused
 
@@ -95,6 +96,7 @@ class ServiceWorker:
     def run(self) -> None:
         threading.Thread(target=self.listen, daemon=True).start()
         warm(self.lane, self.models)
+        stay_awake()
         self.send("ready")
         if self.lane != "construct":  # the rest meanwhile: a first request for it must not wait for a compiler
             threading.Thread(target=warm_others, args=(self.lane,), daemon=True).start()

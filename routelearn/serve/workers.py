@@ -21,7 +21,7 @@ from routelearn.serve.worker import encode, work
 
 log = logging.getLogger("routelearn.serve")
 
-NICENESS = {"construct": 0, "short": 3, "long": 10}
+NICENESS = {"construct": 2, "short": 4, "long": 10}  # the server itself comes first: all requests wait for it
 BATCH = {"construct": 64, "short": 1, "long": 1}
 ENOUGH = (
     16  # tickets for which a second worker starts a batch beside one that runs: passes of a few cost nearly as much

@@ -15,6 +15,7 @@ from routelearn.data.stops import MATRIX_STOPS, Stops
 from routelearn.errors import InputError
 from routelearn.models.model_file import Model
 from routelearn.problems.base import is_large
+from routelearn.runtime.garbage import collected_later
 from routelearn.solving.anytime import anytime, in_threads, one_torch_thread
 from routelearn.solving.arguments import effort, sorted_out, stops_of
 from routelearn.solving.board import Board, Event, Watch
@@ -41,6 +42,8 @@ __all__ = [
 ]
 
 MOST_NODES = 15_000
+TAIL = 2.0  # making the answer takes about so many times as long as reading the stops, however busy the machine is
+LONGEST_TAIL = 0.4  # of the seconds given
 LONG_LOADING = 8.0  # seconds beyond which compiled code was not loaded, but compiled
 
 
@@ -98,13 +101,15 @@ def solve_stops(
     """
     began = time.perf_counter()
     seconds, seed, threads = effort(seconds, seed, threads)
-    converted = to_instance(stops, problem, **limits)
+    with collected_later():
+        converted = to_instance(stops, problem, **limits)
     nodes = len(converted.scale.ids)
     large = is_large(converted.problem, converted.referee)
     most = MOST_NODES if large else MATRIX_STOPS
     if nodes > most:
         raise InputError(f"{stops.source}: {nodes} stops; at most {most} are allowed")
     loading = time.perf_counter()
+    tail = min(TAIL * (loading - began), LONGEST_TAIL * seconds)
     found, notes = find_model(converted.problem, converted.size, policy, model)
     if seconds > 0 or large:
         load_search([converted], tell)
@@ -118,11 +123,14 @@ def solve_stops(
         )
     board = Board(watch)
     board.began = began
-    search(converted, board, seconds=seconds, model=found, given=given, seed=seed, threads=threads)
+    search(converted, board, seconds=seconds, model=found, given=given, seed=seed, threads=threads, tail=tail)
     assert board.tour is not None
     if interrupted := board.stop.is_set():
         notes = (*notes, f"interrupted after {time.perf_counter() - began:.1f} of {seconds:g} s")
-    solution = make_solution(converted, stops, board.tour[0, 0], seconds=0.0, events=tuple(board.events), notes=notes)
+    with collected_later():
+        solution = make_solution(
+            converted, stops, board.tour[0, 0], seconds=0.0, events=tuple(board.events), notes=notes
+        )
     return replace(solution, seconds=time.perf_counter() - began, interrupted=interrupted)
 
 
@@ -135,14 +143,18 @@ def search(
     given: Tensor | None = None,
     seed: int = 0,
     threads: int | None = None,
+    tail: float = 0.0,
 ) -> None:
-    """Leave the best solution found in `seconds` on the board. An interrupt (or `board.stop`) ends the search early."""
+    """Leave the best solution found in `seconds` on the board. An interrupt (or `board.stop`) ends the search early.
+
+    It ends `tail` seconds before its time at the latest, so that the answer can be made of it.
+    """
     problem, x = converted.problem, converted.referee
     guide = None if model is None else Guide(problem, model, converted.policy, x)
     if given is not None:
         board.submit(given, float(problem.cost(x, given)), "given")
     if problem.reveals_on_visit and seconds > 0:
-        end = board.began + seconds - reserve(converted)
+        end = board.began + seconds - max(reserve(converted), tail)
 
         def journey() -> None:
             stop = board.stop
@@ -158,7 +170,7 @@ def search(
 
         in_threads(board, [journey])
     elif seconds > 0:
-        deadline = board.began + seconds - reserve(converted)
+        deadline = board.began + seconds - max(reserve(converted), tail)
         anytime(problem, x, board, deadline=deadline, guide=guide, given=given, seed=seed, threads=threads)
     else:
         built = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterable, Mapping, Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -129,7 +128,10 @@ def _column(values: Any, one: Attribute, count: int, depot: int, source: str) ->
         raise InputError(f"{source}: {one.name} has shape {array.shape}; {count} stops need {wanted}{end}")
     if not one.whole:
         return array
-    return tuple(_exact(value, f"{source}, row {i}", one.name) for i, value in enumerate(array.tolist()))
+    listed = array.tolist()
+    if not one.shape and all(map(float.is_integer, listed)):  # nearly always
+        return tuple(map(int, listed))
+    return tuple(_exact(value, f"{source}, row {i}", one.name) for i, value in enumerate(listed))
 
 
 def _blank(one: Attribute, row: int, depot: int, source: str) -> Any:
@@ -142,7 +144,7 @@ def _blank(one: Attribute, row: int, depot: int, source: str) -> Any:
 def _exact(value: Any, where: str, name: str) -> Any:
     if isinstance(value, list):
         return tuple(_exact(part, where, name) for part in value)
-    return Fraction(int(value)) if value == int(value) else exact(float(value), where, name)
+    return int(value) if value == int(value) else exact(float(value), where, name)
 
 
 def _decimal(values: Any) -> Any:

@@ -32,8 +32,11 @@ def first_solution(problem: Problem, x: Any) -> Tensor:
     if declared_search(problem) is None:
         return nearest_feasible(problem, x)
     if is_large(problem, x):  # the search's own construction: all pairs in numpy would take seconds
-        from routelearn.search import Search
+        from routelearn.search import Search, plan
 
+        if problem.reveals_on_visit:
+            nowhere = torch.zeros(x.xy.shape[1], dtype=torch.bool)
+            return torch.tensor([*plan(problem, x, 0, nowhere, float(x.min_prize[0]), seconds=0.0), 0])[None, None]
         search = Search(problem, x)
         far = declared_search(problem) in ("routes", "split routes")  # from a local optimum: what is built must do
         search.run(0.0 if far else None)

@@ -12,14 +12,14 @@ import torch
 from torch import Tensor
 
 from routelearn.decoding.decode import decode
-from routelearn.problems.base import Problem, concat, legs_from
+from routelearn.problems.base import LARGE, Problem, concat, legs_from
 from routelearn.solving.guide import Guide
 
 FEWEST_WORLDS, MOST_WORLDS = 6, 24  # journeys imagined to choose between policy and planning
 IMAGINED = 0.3  # share of the time that they may take
 SLOWER = 2  # a step for all imagined worlds takes about so many times a step for one
 LEAST = 0.001  # seconds of one planning
-SET_UP = 2e-8  # seconds for each pair of nodes that the first plan needs; the next ones are measured
+SET_UP = 2e-8  # seconds for each pair of nodes (LARGE, at most) that the first plan needs; the next are measured
 SEARCH = 2  # a planning searches at least as long as it takes to set up
 
 
@@ -46,7 +46,7 @@ def travel(
     owed, tour = float(x.min_prize[0]), [0]
     tolerance = 1e-9 * owed
     ahead, must_plan = list(planned or ()), planned is None
-    set_up, until_next = max(LEAST, SET_UP * nodes**2), 0
+    set_up, until_next = max(LEAST, SET_UP * min(nodes, LARGE) ** 2), 0
     while len(tour) < nodes:
         now = time.perf_counter()
         left = 0.0 if stop.is_set() else deadline - now
@@ -58,7 +58,8 @@ def travel(
             until_next = math.ceil(visits / plannings)
             seconds = max(LEAST if left > 0 else 0.0, left / plannings - set_up)
             ahead = plan(
-                problem, public, tour[-1], visited, max(owed, 0.0), seconds=seconds, seed=seed, ahead=ahead, stop=stop
+                problem, public, tour[-1], visited, max(owed, 0.0), seconds=seconds, seed=seed, ahead=ahead, stop=stop,
+                deadline=deadline,
             )  # fmt: skip
             must_plan = False
             set_up = max(LEAST, time.perf_counter() - now - seconds)

@@ -134,7 +134,7 @@ def test_time_limits_are_kept(seconds, n):
 
 
 def test_it_comes_near_the_search_made_for_the_problem():
-    x, ours, theirs = sampled(get("cvrp"), 30, 11, batch=3), 0.0, 0.0
+    x, ours, theirs = sampled(get("cvrp"), 20, 11, batch=3), 0.0, 0.0
     for row in range(3):
         one = take(x, slice(row, row + 1))
         general, fast = Search(PlainCVRP(), one, 0), Search(get("cvrp"), one, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,8 @@ from routelearn.data.edge_weights import FROM_COORDINATES
 from routelearn.data.reading import read_stops
 from routelearn.errors import InputError
 from routelearn.problems import base, get
-from routelearn.search.graph import Places, lengths, nearest_places
+from routelearn.search.graph import Places, graph_of_places, lengths, nearest_places
+from routelearn.search.plan import plan
 from routelearn.search.search import Search
 from routelearn.solving import solve, solve_stops
 
@@ -90,6 +92,54 @@ def test_a_search_without_a_matrix_finds_what_it_finds_with_one(name: str, monke
         costs.append(search.best_cost)
     assert isinstance(search.graph.legs, Places)
     assert costs[1] == pytest.approx(costs[0], rel=0.02)
+
+
+def test_a_way_that_ends_elsewhere_has_the_legs_of_its_matrix() -> None:
+    xy, end = np.random.default_rng(1).random((30, 2)), np.array([2.0, 2.0])
+    graph = graph_of_places(xy, 0, 5, end=end)
+    matrix = np.hypot(*(xy[:, None] - xy[None]).transpose(2, 0, 1))
+    matrix[1:, 0] = np.hypot(*(xy[1:] - end).T)
+    i, j = (one.ravel() for one in np.indices(matrix.shape))
+    keep = i != j
+    np.testing.assert_allclose(lengths(graph.legs, i, j)[keep], matrix[i, j][keep], rtol=1e-15)
+    np.testing.assert_allclose(lengths(graph.back, i, j)[keep], matrix.T[i, j][keep], rtol=1e-15)
+    assert not graph.symmetric
+    assert graph_of_places(xy, 0, 5, end=xy[0]).symmetric
+
+
+@pytest.mark.slow
+def test_a_plan_without_a_matrix_is_as_good_as_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From a place that is not the depot, where the way back ends."""
+    problem = get("spctsp")
+    x = problem.sample(base.NumpyRng(0), 1, 40)
+    visited = torch.zeros(41, dtype=torch.bool)
+    visited[[0, 7]] = True
+    costs = []
+    for large in (10**6, 10):
+        monkeypatch.setattr(base, "LARGE", large)
+        way = plan(problem, x, 7, visited, 0.5, seconds=0.2)
+        assert len(set(way)) == len(way)
+        assert not set(way) & {0, 7}
+        left = set(range(1, 41)) - set(way) - {7}
+        places = x.xy[0, [7, *way, 0]]
+        costs.append(float((places[1:] - places[:-1]).norm(dim=-1).sum() + x.penalty[0, sorted(left)].sum()))
+    assert costs[1] == pytest.approx(costs[0], rel=0.03)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["op-unif", "pctsp", "spctsp"])
+def test_ten_thousand_prizes_are_chosen_from_without_looking_at_all_of_them_each_time(name: str) -> None:
+    """By the processor, since other tests run beside: 0.2 to 0.3 s; looking at all of them took more than a second."""
+    x = get(name).sample(base.NumpyRng(1), 1, 10_000)
+    given = {field: value[0].numpy() for field, value in zip(x._fields, x, strict=True) if value is not None}
+    given |= {"coords": given.pop("xy"), "problem": name}
+    if "min_prize" in given:
+        given["min_prize"] = 0.9 * given["prize"].sum()
+    solve(**given, seconds=0)  # loads the kernels
+    began = time.process_time()
+    found = solve(**given, seconds=0)
+    assert time.process_time() - began < 1.0
+    assert len(found.routes[0]) > 1000
 
 
 @pytest.mark.slow

@@ -16,6 +16,9 @@ from requesting import SQUARE
 from routelearn.problems import PROBLEMS
 
 parsing = pytest.importorskip("routelearn.serve.parsing")
+schemas = pytest.importorskip("routelearn.serve.schemas")
+TypeAdapter = pytest.importorskip("pydantic").TypeAdapter
+RequestValidationError = pytest.importorskip("fastapi.exceptions").RequestValidationError
 httpx = pytest.importorskip("httpx")
 pytestmark = pytest.mark.extra
 
@@ -55,6 +58,26 @@ tame = st.builds(
     st.sampled_from(VALID), wild, st.integers(0, 2),
 )  # fmt: skip
 bodies = st.one_of(wild, tame)
+
+
+WRONG_EVERYWHERE = {
+    "places": {"coords": [["a", "b"]] * 50_000},
+    "names": {"coords": SQUARE, "ids": [[]] * 50_000},
+    "amounts": {"coords": SQUARE, "demand": ["x"] * 50_000},
+    "lengths": {"matrix": [["x"] * 200] * 200},
+    "keys": {f"key{i}": 1 for i in range(50_000)},
+}
+
+
+@pytest.mark.parametrize("what", WRONG_EVERYWHERE)
+def test_a_body_that_is_wrong_everywhere_has_one_error(what):
+    """A million of them took 4 GB, and the event loop waited seconds for a list of them."""
+    given = WRONG_EVERYWHERE[what]
+    kinds = schemas.bodies()
+    for kind, body in ((kinds.solve_or_round, given), (kinds.batch, {"instances": [given] * 3})):
+        with pytest.raises(RequestValidationError) as caught:
+            parsing._fields(TypeAdapter(kind), json.dumps(body).encode())
+        assert 1 <= len(caught.value.errors()) <= 2  # an id is text or a number: one for each
 
 
 LONG = " " * parsing.SMALL  # so that it is read in pieces

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -209,7 +209,7 @@ def _limits(stops: Stops, options: Mapping[str, Any], problem: str | None) -> di
             raise InputError(f"{name!r} is not an attribute of any problem; there are {', '.join(known)}")
         limits[name] = value_of(known[name], value, stops.source, f"the {known[name].called} given")
     for name, value in limits.items():
-        _check_sign(known[name], value, lambda name=name: f"{stops.source}: the {known[name].called}")
+        _check_sign(stops, known[name], value)
     return limits
 
 
@@ -221,14 +221,15 @@ def _check_used(source: str, problem: Problem, options: Mapping[str, Any]) -> No
         raise InputError(f"{source}: {problem.name} has no {called}; leave it out or name another problem")
 
 
-def _check_sign(one: Attribute, value: Any, what: Callable[[], str]) -> None:
-    """`what` gives the words that begin the refusal; thousands of values need none."""
+def _check_sign(stops: Stops, one: Attribute, value: Any, row: int | None = None) -> None:
+    """`row` is the stop's, None where the value is of the whole file."""
     if isinstance(value, tuple):
         for part in value:
-            _check_sign(one, part, what)
+            _check_sign(stops, one, part, row)
     elif one.sign != "any" and (value < 0 or (value == 0 and one.sign == "positive")):
         rule = "cannot be negative" if one.sign == "not negative" else "must be above 0"
-        raise InputError(f"{what()} is {float(value):g}; it {rule}")
+        what = f"{stops.source}: the {one.called}" if row is None else f"{stops.at(row, one.name)}: the {one.name}"
+        raise InputError(f"{what} is {float(value):g}; it {rule}")
 
 
 def _order(stops: Stops, depot_first: bool) -> list[int]:
@@ -258,7 +259,7 @@ def _values(
             of_file[name] = _to_decimals(one, value, f"{stops.source}: the {name}")
             continue
         for i, each in enumerate(_listed(value)):
-            _check_sign(one, each, lambda i=i, name=name: f"{stops.at(i, name)}: the {name}")
+            _check_sign(stops, one, each, i)
         _check_depot(stops, one, value[order[0]], order[0])
         columns[name] = value
         if one.whole:

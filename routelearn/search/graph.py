@@ -182,8 +182,9 @@ def graph_of_places(xy: Floats, rule: int, neighbours: int, end: Floats | None =
     """The graph of places [N, 2]; `end` [2] is where routes from place 0 end, if not there."""
     count = len(xy)
     near = nearest_places(xy, min(neighbours, count - 1))
-    symmetric = end is None or bool(np.array_equal(end, xy[0]))
-    whole = xy if symmetric else np.concatenate((xy, [end]))
+    end = xy[0] if end is None else end
+    symmetric = bool(np.array_equal(end, xy[0]))
+    whole = xy if symmetric else np.concatenate((xy, end[None]))
     ends = (0, 0) if symmetric else (0, count)
     legs, back = (Places(whole, rule, (count, count), *way) for way in (ends, ends[::-1]))
     nodes = np.arange(count)

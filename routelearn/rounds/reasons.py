@@ -21,6 +21,7 @@ from routelearn.rounds.timing import plan_of, schedule, too_many
 
 MOST_PLACES, FEWEST_PLACES = 2000, 1  # to try for one stop
 ALL_PLACES = 200  # to try for all stops together, as far as the fewest allow
+FILLED = 5  # stops left out for which a place is sought when the search is over
 OWN_TRIP = 1.0  # how likely a trip of its own is: as a place where one rule is broken
 NO_TIME = "no place was found for it, and no time was left to tell why; more seconds would"
 MOST_CHECKS = 50  # of reasons, for one stop
@@ -87,6 +88,23 @@ def with_reasons(round: Round, plan: Plan, *, until: float = FOREVER) -> Plan:
     groups = [round.shipment_of.get(entry.stop, (entry.stop,)) for entry in plan.unassigned]
     told = [Unassigned(entry.stop, why(group)) for entry, group in zip(plan.unassigned, groups, strict=True)]
     return replace(plan, unassigned=tuple(told))
+
+
+def filled(round: Round, plan: Plan) -> Plan:
+    """The plan with each stop that it leaves out and must not, as far as one fits where it is cheapest.
+
+    The search looks at the likeliest places only; where rules go beyond its labels it may miss one. The first FILLED of
+    them are tried, since every place is timed.
+    """
+    missing = [one.stop for one in plan.unassigned if round.stops[one.stop].penalty is None]
+    for stop in missing[:FILLED]:
+        group = round.shipment_of.get(stop, (stop,))
+        survey = Survey(round, plan)
+        fitting = [one for one in tries_of(survey, group, ALL_PLACES) if not one.rules]
+        if fitting:
+            best = min(fitting, key=lambda one: one.route.cost - (*survey.costs, 0.0)[one.number])
+            plan = plan_of(round, best.drives)
+    return plan
 
 
 def explain(round: Round, plan: Plan, stop: int, *, survey: Survey | None = None, most: int = MOST_PLACES) -> Reason:

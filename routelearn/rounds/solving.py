@@ -14,7 +14,7 @@ from routelearn.rounds.answers import RoundSolution
 from routelearn.rounds.between import PlansBetween
 from routelearn.rounds.model import FOREVER, Round
 from routelearn.rounds.plan import Drive, Plan
-from routelearn.rounds.reasons import with_reasons
+from routelearn.rounds.reasons import filled, with_reasons
 from routelearn.rounds.referee import judge
 from routelearn.rounds.timing import plan_of, rank
 from routelearn.solving.arguments import LONGEST, effort
@@ -97,6 +97,7 @@ def solve_round(
         if other is not None and rank(round, other) < rank(round, plan):
             plan = other
             hear(time.perf_counter() - began, plan.cost, "policy")
+    plan = filled(round, plan)
     refuse_missing(round, plan)
     refuse_broken(round, plan)
     planned = time.perf_counter() - asked

@@ -83,12 +83,11 @@ def test_a_plan_without_a_stop_that_must_be_visited_is_not_handed_on(clock: Cloc
     assert len(heard) == 1
 
 
-def test_a_search_hands_on_plans_that_keep_all_rules_and_ends_in_time() -> None:
+def test_a_search_hands_on_plans_that_keep_all_rules() -> None:
     stops = [replace(stop(i % 5, delivery=(1.0,), windows=((0.0, 400.0 + 10 * i),)), id=f"s{i}") for i in range(40)]
     round_ = line(stops, van(capacity=(12.0,), number=2), allow_unassigned=True)
     heard: list[RoundSolution] = []
-    found = solve_round(round_, seconds=1.0, threads=1, better=heard.append)
-    assert found.seconds < 2.0
+    found = solve_round(round_, iterations=20_000, better=heard.append)
     assert heard
     assert all(not judge(round_, one.plan).violations for one in heard)
     assert all(one.unassigned and one.unassigned[0][1] for one in heard)

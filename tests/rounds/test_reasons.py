@@ -13,7 +13,7 @@ from round_cases import line, stop, van
 from routelearn.rounds import reasons
 from routelearn.rounds.model import Break, Round
 from routelearn.rounds.plan import Drive, Plan
-from routelearn.rounds.reasons import explain, reason, with_reasons
+from routelearn.rounds.reasons import explain, filled, reason, with_reasons
 from routelearn.rounds.referee import judge
 from routelearn.rounds.survey import Survey
 from routelearn.rounds.timing import RULES, plan_of, schedule
@@ -144,6 +144,16 @@ def test_a_trip_of_its_own_is_tried() -> None:
     assert reason(round, plan, 1) == "was not assigned, though vehicle van could serve it"
     short = replace(round, vehicles=(replace(round.vehicles[0], shift=(0.0, 50.0)),))
     assert explain(short, plan, 1).rule == "capacity"
+
+
+def test_a_stop_that_fits_is_filled_in_where_it_is_cheapest() -> None:
+    round = line([stop(0), stop(1), stop(2, penalty=5.0), stop(3, skills=frozenset({"9"}))], allow_unassigned=True)
+    plan = filled(round, plan_of(round, [Drive(0, (0,))]))
+    assert len(plan.routes) == 1
+    assert set(plan.routes[0].stops) == {0, 1}
+    assert plan.cost == 40
+    assert not plan.violations
+    assert [one.stop for one in plan.unassigned] == [2, 3], "one for its penalty, one for its skill"
 
 
 def test_a_stop_that_is_left_out_for_its_penalty() -> None:

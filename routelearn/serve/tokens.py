@@ -116,7 +116,7 @@ class Allowance:
         self.left, self.at = min(self.most, self.left + (now - self.at) * self.rate), now
         if amount > self.most:
             raise over(422, self.limit, self.most, what)
-        if amount > self.left:
+        if amount > max(self.left, 0.0):  # what costs nothing is possible also while something is owed
             raise over(429, self.limit, self.most, what, retry_after=(amount - self.left) / self.rate)
         self.left -= amount
 

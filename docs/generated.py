@@ -88,6 +88,8 @@ def _type(schema: dict[str, Any]) -> str:
             return " or ".join(dict.fromkeys(_type(one) for one in schema[several]))
     if "enum" in schema or "const" in schema:
         return ", ".join(f"`{value}`" for value in schema.get("enum", [schema.get("const")]))
+    if "contentSchema" in schema:
+        return f"JSON text of {_type(schema['contentSchema'])}"
     if schema.get("type") == "array":
         return f"list of {_type(schema.get('items', {}))}"
     return str(schema.get("type", "any"))

@@ -117,7 +117,7 @@ def _described(app: FastAPI) -> dict[str, Any]:
                 for operation in methods.values():
                     operation["security"] = [{"bearer": []}]
         _, streamed = models_json_schema(
-            [(one, "serialization") for one in s.STREAMED], ref_template="#/components/schemas/{model}"
+            [(one, "validation") for one in s.STREAMED], ref_template="#/components/schemas/{model}"
         )
         schemas = made["components"]["schemas"]
         schemas |= {one.__name__: streamed["$defs"][one.__name__] for one in s.STREAMED}

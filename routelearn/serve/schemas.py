@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, create_model, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Json,
+    Tag,
+    create_model,
+    model_validator,
+)
 
 from routelearn.data.names import table
 from routelearn.problems import Attribute
@@ -375,21 +385,21 @@ class Better(BaseModel):
     """An event of a stream: a better solution than all before. `data` is one line of JSON."""
 
     event: Literal["better"]
-    data: Answer | RoundAnswer
+    data: Json[Answer | RoundAnswer]
 
 
 class Done(BaseModel):
     """The last event of a stream: the best solution."""
 
     event: Literal["done"]
-    data: Answer | RoundAnswer
+    data: Json[Answer | RoundAnswer]
 
 
 class Failed(BaseModel):
     """The last event of a stream that found no end."""
 
     event: Literal["failed"]
-    data: Failure
+    data: Json[Failure]
 
 
 class JobKept(BaseModel):

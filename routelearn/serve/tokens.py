@@ -90,7 +90,7 @@ def _token(where: str, entry: Any) -> Token:
     if not isinstance(digest, str) or not DIGEST.fullmatch(digest):
         raise InputError(f"{where}: sha256 is not 64 hexadecimal digits in lower case, as sha256sum prints them")
     for key in QUOTAS:
-        value = entry.get(key)
+        value: Any = entry.get(key)
         number = isinstance(value, int if key == "jobs" else int | float) and not isinstance(value, bool)
         if key in entry and not (number and 0 < value < 1e12):
             kind = "a whole number" if key == "jobs" else "a number"
@@ -116,7 +116,7 @@ class Allowance:
         self.left, self.at = min(self.most, self.left + (now - self.at) * self.rate), now
         if amount > self.most:
             raise over(422, self.limit, self.most, what)
-        if amount > self.left:
+        if amount > max(self.left, 0.0):  # what costs nothing is possible also while something is owed
             raise over(429, self.limit, self.most, what, retry_after=(amount - self.left) / self.rate)
         self.left -= amount
 

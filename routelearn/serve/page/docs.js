@@ -29,6 +29,7 @@ function type(schema) {
   const several = schema.anyOf || schema.oneOf || schema.prefixItems;
   if (several) return between(several.map(type), schema.prefixItems ? ", " : " or ");
   if (schema.enum || "const" in schema) return [(schema.enum || [schema.const]).map((value) => JSON.stringify(value)).join(", ")];
+  if (schema.contentSchema) return ["JSON text of ", ...type(schema.contentSchema)];
   if (schema.type === "array") return ["list of ", ...type(schema.items || {})];
   if (typeof schema.additionalProperties === "object") return ["object of ", ...type(schema.additionalProperties)];
   return [schema.type || "any"];

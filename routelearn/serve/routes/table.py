@@ -57,7 +57,7 @@ class Table(APIRouter):
 
     def taking(self, path: str, **described: Any) -> Callable[[Handler], Any]:
         """POST with the body that the path takes; the handler gets its fields."""
-        kind = self.bodies.taken(path)
+        kind: Any = self.bodies.taken(path)
         adapter: TypeAdapter[Any] = TypeAdapter(kind)
         examples = {name: {"value": value} for name, value in s.EXAMPLES[path].items()}
 

@@ -37,7 +37,7 @@ class AccessLog:
         lines: queue.Queue[Any] = queue.Queue(WAITING)
         self.handler, self.listener = QueueHandler(lines), QueueListener(lines, written)
         for handler in (self.handler, written):
-            handler.handleError = drop  # type: ignore[method-assign]
+            handler.handleError = drop  # type: ignore[method-assign, assignment]
         self.listener.start()
 
     def write(self, **told: Any) -> None:

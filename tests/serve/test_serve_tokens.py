@@ -6,7 +6,6 @@ import hashlib
 import json
 
 import pytest
-
 from requesting import many
 
 from routelearn.errors import InputError

@@ -32,7 +32,7 @@ SHORTER = (  # the same in Python
     (r"\bseconds=[\d.]+", "seconds=0.1"),
     (r"\bslice\(0, \d+\)", "slice(0, 4)"),
 )
-UNBOUNDED = {"reproduce", "serve"}  # whole tables, a server: parsed here, run by their own tests
+UNBOUNDED = {"reproduce", "serve", "ray"}  # whole tables, a server, a cluster: parsed here, run by their own tests
 PREFIX = r"(?:\$ )?(?:cat (?P<stdin>\S+) \| )?(?P<torchrun>torchrun .*-m )?routelearn (?P<rest>.*)"
 
 
@@ -80,7 +80,7 @@ def run_command(snippet: Snippet) -> None:
     from routelearn.cli import main, take_plugins
 
     name = take_plugins(words(snippet))[0][0]
-    if name in UNBOUNDED or not snippet.alone:
+    if UNBOUNDED & {*words(snippet)} or not snippet.alone:
         return
     usual = sys.stdin
     try:

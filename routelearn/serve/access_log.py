@@ -36,7 +36,8 @@ class AccessLog:
             raise InputError(words) from None
         lines: queue.Queue[Any] = queue.Queue(WAITING)
         self.handler, self.listener = QueueHandler(lines), QueueListener(lines, written)
-        self.handler.handleError = written.handleError = drop  # type: ignore[method-assign]
+        for one in (self.handler, written):
+            setattr(one, "handleError", drop)  # noqa: B010 (a method, as the type checker sees it)
         self.listener.start()
 
     def write(self, **told: Any) -> None:

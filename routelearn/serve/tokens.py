@@ -90,7 +90,7 @@ def _token(where: str, entry: Any) -> Token:
     if not isinstance(digest, str) or not DIGEST.fullmatch(digest):
         raise InputError(f"{where}: sha256 is not 64 hexadecimal digits in lower case, as sha256sum prints them")
     for key in QUOTAS:
-        value = entry.get(key)
+        value: Any = entry.get(key)
         number = isinstance(value, int if key == "jobs" else int | float) and not isinstance(value, bool)
         if key in entry and not (number and 0 < value < 1e12):
             kind = "a whole number" if key == "jobs" else "a number"

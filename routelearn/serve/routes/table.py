@@ -57,7 +57,7 @@ class Table(APIRouter):
 
     def taking(self, path: str, **described: Any) -> Callable[[Handler], Any]:
         """POST with the body that the path takes; the handler gets its fields."""
-        kind = self.bodies.taken(path)
+        kind: Any = self.bodies.taken(path)
         adapter: TypeAdapter[Any] = TypeAdapter(kind)
         examples = {name: {"value": value} for name, value in s.EXAMPLES[path].items()}
 
@@ -66,8 +66,8 @@ class Table(APIRouter):
                 return await handler(request, await self.service.parser.read(adapter, body))
 
             read.__name__, read.__doc__ = handler.__name__, handler.__doc__  # they are in the description
-            taken = Annotated[kind, AS_BYTES, Body(openapi_examples=examples)]
-            read.__annotations__ = {"request": Request, "body": taken}
+            marked = (AS_BYTES, Body(openapi_examples=examples))
+            read.__annotations__ = {"request": Request, "body": Annotated[kind, *marked]}
             return self.post(path, **({"responses": FAILURES} | described))(read)
 
         return added

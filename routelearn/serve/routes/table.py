@@ -66,8 +66,8 @@ class Table(APIRouter):
                 return await handler(request, await self.service.parser.read(adapter, body))
 
             read.__name__, read.__doc__ = handler.__name__, handler.__doc__  # they are in the description
-            taken = Annotated[kind, AS_BYTES, Body(openapi_examples=examples)]
-            read.__annotations__ = {"request": Request, "body": taken}
+            marked = (AS_BYTES, Body(openapi_examples=examples))
+            read.__annotations__ = {"request": Request, "body": Annotated[kind, *marked]}
             return self.post(path, **({"responses": FAILURES} | described))(read)
 
         return added

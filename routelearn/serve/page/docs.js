@@ -58,7 +58,7 @@ const properties = (schema) =>
 
 // What a content has, by media type; a stream's events after it.
 const contents = (content) =>
-  between(Object.entries(content || {}).map(([media, one]) => [`${media}: `, ...type(one.schema || {}), ...(one.itemSchema ? [" of events ", ...type(one.itemSchema)] : [])]), "; ");
+  between(Object.entries(content || {}).map(([media, one]) => [`${media}: `, ...(one.itemSchema ? ["events ", ...type(one.itemSchema)] : type(one.schema || {}))]), "; ");
 
 function operation(path, method, call) {
   const box = make("fieldset", undefined, document.getElementById("paths"));

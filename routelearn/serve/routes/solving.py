@@ -71,8 +71,7 @@ EVENTS: dict[int | str, dict[str, Any]] = {
         "description": "better, ..., done",
         "content": {
             "text/event-stream": {
-                "schema": {"type": "string", "description": "lines `event: NAME` and `data: JSON`, then an empty one"},
-                # What each event holds; OpenAPI 3.2 knows the key, and 3.1 lets tools pass over it.
+                # What each event holds, as OpenAPI 3.2 and FastAPI write it; tools that know 3.1 alone read the text.
                 "itemSchema": {"oneOf": [{"$ref": f"#/components/schemas/{one.__name__}"} for one in s.STREAMED]},
             }
         },

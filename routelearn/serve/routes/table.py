@@ -59,7 +59,7 @@ class Table(APIRouter):
         """POST with the body that the path takes; the handler gets its fields."""
         kind: Any = self.bodies.taken(path)
         adapter: TypeAdapter[Any] = TypeAdapter(kind)
-        examples = {name: {"value": value} for name, value in s.EXAMPLES[path].items()}
+        examples: Any = {name: {"value": value} for name, value in s.EXAMPLES[path].items()}
 
         def added(handler: Handler) -> Any:
             async def read(request: Request, body: bytes) -> Response:

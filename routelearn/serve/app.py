@@ -42,6 +42,34 @@ ABOUT = (
 BEARER = {"type": "http", "scheme": "bearer", "description": "needed where the service asks for a token"}
 
 
+class Application(FastAPI):
+    """FastAPI, whose description also tells of the token and of the events of streams."""
+
+    openapi_schema: dict[str, Any] | None
+
+    def openapi(self) -> dict[str, Any]:
+        """The OpenAPI description, made once."""
+        if self.openapi_schema is None:
+            made = get_openapi(
+                title=self.title, version=self.version, description=self.description, routes=self.routes,
+                openapi_version=self.openapi_version,
+            )  # fmt: skip
+            for path, methods in made["paths"].items():
+                if path not in OPEN:
+                    for operation in methods.values():
+                        operation["security"] = [{"bearer": []}]
+            _, streamed = models_json_schema(
+                [(one, "validation") for one in s.STREAMED], ref_template="#/components/schemas/{model}"
+            )
+            schemas = made["components"]["schemas"]
+            schemas |= {one.__name__: streamed["$defs"][one.__name__] for one in s.STREAMED}
+            for unused in ("HTTPValidationError", "ValidationError"):  # FastAPI's own refusals, which are never sent
+                schemas.pop(unused, None)
+            made["components"]["securitySchemes"] = {"bearer": BEARER}
+            self.openapi_schema = made
+        return self.openapi_schema
+
+
 def create_app(
     limits: Limits | None = None,
     workers: dict[str, int] | None = None,
@@ -75,7 +103,7 @@ def create_app(
         if written is not None:
             await asyncio.to_thread(written.close)
 
-    app = FastAPI(
+    app = Application(
         title="routelearn", version=__version__, description=ABOUT, lifespan=life, docs_url=None, redoc_url=None,
         generate_unique_id_function=lambda route: route.name,
     )  # fmt: skip
@@ -90,7 +118,6 @@ def create_app(
     app.include_router(table, prefix=s.VERSION)
     app.include_router(reading.unversioned(service, tiles))
     app.mount("/page", StaticFiles(directory=reading.PAGE), name="page")
-    app.openapi = lambda: _described(app)  # type: ignore[method-assign]
     known = [] if token is None else [Token(FROM_ENVIRONMENT, digest_of(token))]
     paths = frozenset((*(route.path for route in table.routes if isinstance(route, APIRoute)), *OPEN))
     app.add_middleware(
@@ -103,29 +130,6 @@ def create_app(
             allow_headers=("authorization", "content-type"), expose_headers=("location", "retry-after"),
         )  # fmt: skip
     return app
-
-
-def _described(app: FastAPI) -> dict[str, Any]:
-    """The OpenAPI description, made once: FastAPI's, with the token and the events of streams."""
-    if app.openapi_schema is None:
-        made = get_openapi(
-            title=app.title, version=app.version, description=app.description, routes=app.routes,
-            openapi_version=app.openapi_version,
-        )  # fmt: skip
-        for path, methods in made["paths"].items():
-            if path not in OPEN:
-                for operation in methods.values():
-                    operation["security"] = [{"bearer": []}]
-        _, streamed = models_json_schema(
-            [(one, "validation") for one in s.STREAMED], ref_template="#/components/schemas/{model}"
-        )
-        schemas = made["components"]["schemas"]
-        schemas |= {one.__name__: streamed["$defs"][one.__name__] for one in s.STREAMED}
-        for unused in ("HTTPValidationError", "ValidationError"):  # FastAPI's own refusals, which are never sent
-            schemas.pop(unused, None)
-        made["components"]["securitySchemes"] = {"bearer": BEARER}
-        app.openapi_schema = made
-    return app.openapi_schema
 
 
 def _add_errors(app: FastAPI, bodies: s.Bodies) -> None:

@@ -109,3 +109,15 @@ def test_a_sheet_for_each_driver_is_printed(view):
     finally:
         view.emulate_media(media="screen")
     assert not view.locator(".sheet").first.is_visible()
+
+
+def test_plans_are_drawn_while_the_search_runs_and_stay_when_it_is_stopped(view):
+    view.evaluate("document.getElementById('round-plan').replaceChildren()")
+    view.fill("#seconds", "30")
+    view.click("#solve")
+    view.wait_for_selector("#round-plan .itinerary", timeout=20_000)
+    assert view.locator("#stop").is_enabled(), "the search goes on"
+    view.click("#stop")
+    view.wait_for_function("document.getElementById('stop').disabled")
+    assert view.locator("#round-plan .itinerary").count() >= 1
+    view.fill("#seconds", "0.5")

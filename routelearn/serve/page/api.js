@@ -44,7 +44,7 @@ export const health = async () => {
   }
 };
 
-// Server-sent events of a POST: `hear(event, data)` for each of them, in order.
+// Server-sent events of a POST: `hear(answer)` for each better one and the last, in order.
 export async function stream(path, body, hear, signal) {
   const reader = (await request(path, body, signal)).body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
@@ -58,7 +58,10 @@ export async function stream(path, body, hear, signal) {
       text = text.slice(end + 2);
       const event = lines.find((line) => line.startsWith("event: "));
       const data = lines.find((line) => line.startsWith("data: "));
-      if (event && data) hear(event.slice(7), JSON.parse(data.slice(6)));
+      if (!event || !data) continue;
+      const answer = JSON.parse(data.slice(6));
+      if (event.slice(7) === "failed") throw new Failure(answer, 503);
+      hear(answer);
     }
   }
 }

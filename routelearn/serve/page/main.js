@@ -129,9 +129,8 @@ function methods() {
 async function run(which, signal) {
   const method = $(`method-${which}`);
   boards[which].method = method.selectedOptions[0].textContent;
-  const hear = (event, body) => {
-    if (event === "failed") throw new Failure(body, 503);
-    answers[which] = body;
+  const hear = (answer) => {
+    answers[which] = answer;
     draw();
   };
   await stream("solve/stream", { ...instance.fields(info()), ...options(method.value, seconds(), info()) }, hear, signal);

@@ -1,6 +1,6 @@
 // A round and its plan: map, time lines, itinerary, vehicles. A stop that is moved is checked by the service at once.
 
-import { post } from "./api.js";
+import { post, stream } from "./api.js";
 import { $, make, plural, show } from "./dom.js";
 import { draw as drawFleet, vehicles } from "./fleet.js";
 import { Itinerary } from "./itinerary.js";
@@ -14,7 +14,7 @@ const WIDE = matchMedia("(min-width: 1100px)"); // where the itinerary stands be
 export class RoundView {
   // `closed()`: what is done when the boards are there again.
   constructor(attempt, closed) {
-    Object.assign(this, { attempt, closed, document: null, answer: null, before: null, open: false });
+    Object.assign(this, { attempt, closed, document: null, answer: null, before: null, moved: false, open: false });
     this.map = new MapView($("round-map"), "map of the round");
     this.itinerary = new Itinerary($("round-plan"), (...given) => this.move(...given));
     $("round-close").addEventListener("click", () => this.close());
@@ -51,8 +51,11 @@ export class RoundView {
     document.body.dataset.view = this.open ? "round" : "stops";
   }
 
+  // Plans are drawn as they are found, until a stop is moved; a search that is stopped leaves its last one.
   async solve(seconds, signal) {
-    this.#take(await post("solve", { ...this.document, seconds, drawing: true }, signal), true);
+    this.moved = false;
+    const hear = (plan) => this.moved || this.#take(plan, true);
+    await stream("solve/stream", { ...this.document, seconds, drawing: true }, hear, signal);
   }
 
   // `solved`: what undoing goes back to.
@@ -81,6 +84,7 @@ export class RoundView {
 
   // Put a stop before the visit at `position` of a route; route null: leave it out.
   async move(id, route, position) {
+    this.moved = true;
     const routes = this.#routes();
     for (const [at, one] of routes.entries()) {
       const found = one.visits.findIndex((visit) => visit.kind === "stop" && visit.id === id);

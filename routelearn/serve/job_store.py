@@ -19,7 +19,7 @@ from routelearn.serve.metrics import Metrics
 from routelearn.serve.tokens import Caller
 from routelearn.serve.worker import encode
 
-IN_MEMORY = 8  # bytes of a request's fields for each byte of its JSON: a number of 8 digits takes about 60
+IN_MEMORY = 10  # bytes of a request's fields for each byte of its JSON: places of 3 digits take 9.2, of 16 digits 3.5
 RECORD = 1000  # bytes of a job beside its request or answer
 
 

@@ -123,13 +123,13 @@ def test_who_keeps_most_makes_room_and_not_who_came_first():
 def test_bytes_are_bounded_of_requests_that_wait_and_of_answers():
     async def test():
         kept = Kept(keep_megabytes=1)
-        first = kept.begin(body=50_000)
-        assert kept.jobs.bytes == 50_000 * IN_MEMORY + RECORD
-        second = kept.begin(body=50_000)
-        assert refused(lambda: kept.begin(body=50_000)) == (429, "keep_megabytes")
+        first = kept.begin(body=40_000)
+        assert kept.jobs.bytes == 40_000 * IN_MEMORY + RECORD
+        second = kept.begin(body=40_000)
+        assert refused(lambda: kept.begin(body=40_000)) == (429, "keep_megabytes")
         await kept.answer(first, (200, b"1" * 300_000))
         await kept.answer(second, (200, b"2" * 300_000))
-        third = kept.begin(body=50_000)  # 0.4 MB: one of the answers makes room
+        third = kept.begin(body=40_000)  # 0.4 MB: one of the answers makes room
         assert kept.jobs.of(ANN) == [third, second]
         await kept.answer(third, (200, b"3" * 999_500))
         assert kept.jobs.of(ANN) == [third]

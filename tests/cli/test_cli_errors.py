@@ -84,7 +84,7 @@ BAD = [
     # generate
     ("generate", "Missing argument", "routelearn generate --help"),
     ("generate tsp 20", "Missing option '--out'", "--help"),
-    ("generate tsp twenty --out {}/x.npz", "Invalid value for 'n'|Invalid value for 'N'", "valid integer"),
+    ("generate tsp twenty --out {}/x.npz", "Invalid value for 'n'|Invalid value for 'N'", "valid int"),
     ("generate tps 20 --out {}/x.npz", "unknown problem 'tps'", "the choices are tsp, cvrp, sdvrp"),
     ("generate tsp 1 --out {}/x.npz", "n = 1", "n must be 2 or more"),
     ("generate tsp 20 --count 0 --out {}/x.npz", "count = 0", "1 or more"),
@@ -106,7 +106,7 @@ BAD = [
     ("evaluate {}/set.pkl --problem vrpx", "unknown problem 'vrpx'", "the choices are"),
     ("evaluate {}/tsp.npz --problem cvrp", "instances of tsp", "not of cvrp"),
     ("evaluate {}/tsp.npz --limit 0 " + MODEL, "limit of 0", "at least 1"),
-    ("evaluate {}/tsp.npz --limit some " + MODEL, "Invalid value for '--limit'", "valid integer"),
+    ("evaluate {}/tsp.npz --limit some " + MODEL, "Invalid value for '--limit'", "valid int"),
     # evaluate: model and strategy
     ("evaluate {}/tsp.npz --model nobody", "nobody: no such model file", "the choices are"),
     ("evaluate {}/tsp.npz --model {}/damaged.safetensors", "damaged.safetensors", "not a safetensors file"),

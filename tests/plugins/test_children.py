@@ -57,7 +57,7 @@ def test_a_worker_of_the_service_serves_a_problem_and_a_model_from_outside(write
         assert pipe.poll(120)
         assert pipe.recv() == ("ready",)
         fields = {"problem": "mini-tsp", "coords": SQUARE, "seconds": 0.0, "seed": 0, "policy": True}
-        pipe.send(("jobs", [(1, "solve", {**fields, "decode": "greedy", "solver": None})]))
+        pipe.send(("tickets", [(1, "solve", {**fields, "decode": "greedy", "solver": None})]))
         assert pipe.poll(60)
         kind, [(number, status, body)] = pipe.recv()
     finally:

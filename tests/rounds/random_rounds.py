@@ -477,6 +477,7 @@ class Maker:
         if rng.random() < 0.15:
             size = len(self.round.places)
             tolls = np.array([[float(rng.choice((0, 0, 5, 40))) for _ in range(size)] for _ in range(size)])
+            np.fill_diagonal(tolls, 0.0)
             legs = {name: replace(one, cost=tolls) for name, one in self.round.legs.items()}
             self.round = replace(self.round, legs=legs)
 

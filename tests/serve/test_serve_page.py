@@ -269,7 +269,7 @@ def test_the_page_works_under_a_path_of_a_proxy(prefixed, browser):
     page.wait_for_selector("#player:not([hidden])")
     page.click("nav a")
     page.wait_for_function("document.querySelectorAll('#paths fieldset').length >= 9")
-    box = page.locator("fieldset", has=page.locator("legend", has_text="POST /solve").first).first
+    box = page.locator("fieldset", has=page.locator("legend", has_text="POST /v1/solve").first).first
     box.locator("button").click()
     page.wait_for_function("[...document.querySelectorAll('pre')].some((one) => one.textContent.startsWith('200'))")
     page.context.close()

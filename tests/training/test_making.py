@@ -89,7 +89,7 @@ def test_what_a_plugin_registers_is_a_choice_from_then_on(capsys):
     with pytest.raises(SystemExit):
         main(["train", "--help"])
     told = " ".join(capsys.readouterr().out.split())
-    assert "(reinforce, preference, entropy, leader, best-of, supervised, mine)" in told
+    assert "(reinforce, preference, entropy, leader, best-of, supervised, q-learning, mine)" in told
     assert "ean: the last three nodes ask" in told
     with pytest.raises(InputError, match=r"baseline is 'yours'; the choices are none, .*, mine"):
         tiny(baseline="yours")

@@ -29,8 +29,8 @@ def step_by_step(problem, policy, x, tour, prefix):
     return total
 
 
-def check_gradient(monkeypatch, **changes):
-    config = tiny(sizes=(SIZE,), batch=(BATCH,), solutions=SOLUTIONS, gradient_norm=1e9, **changes)
+def check_gradient(monkeypatch, size=SIZE, **changes):
+    config = tiny(sizes=(size,), batch=(BATCH,), solutions=SOLUTIONS, gradient_norm=1e9, **changes)
     step = make_step(config, dtype=torch.float64)
     before, seen = copy.deepcopy(step.policy), {}
     rollout = step_module.rollout
@@ -84,7 +84,8 @@ def test_gradient_is_exact_under_every_normalisation(monkeypatch, name, norm):
     ],
 )
 def test_gradient_of_the_other_policies_is_that_of_decoding_under_autograd(monkeypatch, policy, name, multistart):
-    check_gradient(monkeypatch, policy=policy, problem=name, multistart=multistart)
+    size = 9 if policy == "dai" else SIZE  # of few nodes every order of insertion gives the same tour
+    check_gradient(monkeypatch, size, policy=policy, problem=name, multistart=multistart)
 
 
 def test_gradient_is_exact_with_messages_from_neighbours_only(monkeypatch):

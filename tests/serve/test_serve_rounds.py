@@ -202,7 +202,7 @@ def test_a_stop_that_is_moved_is_checked_at_once(opened):
     opened.fill("#seconds", "0.5")
     opened.click("#solve")
     opened.wait_for_selector("#round-plan .itinerary", timeout=180_000)  # a first search compiles
-    opened.wait_for_function("document.getElementById('stop').disabled")
+    opened.wait_for_selector("#stop[disabled]")
     assert opened.locator("#round-times .time-line").count() >= 2
     assert opened.locator("#round-broken li").count() == 0
     first = opened.locator("#round-plan .itinerary").first.locator("[draggable]").first

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from contextlib import contextmanager
-
 import pytest
+from on_page import opened
 from starting import Guarded, Server
 
 
@@ -51,28 +49,3 @@ def page(server, browser, request):
     """A page that must end without console errors, having asked nobody but the server."""
     with opened(browser, server.url, **getattr(request, "param", {})) as page:
         yield page
-
-
-@contextmanager
-def opened(browser, url, **options):
-    """The page at an address; options are those of a browser's context."""
-    context = browser.new_context(accept_downloads=True, bypass_csp=True, **options)  # its waiting evaluates text
-    page = context.new_page()
-    page.set_default_timeout(120_000)  # a first search may wait for a compiler
-    complaints, elsewhere = [], []
-    # An answer that the page shows or waits on is reported by the browser as a failed load; that is no defect of it.
-    shown = re.compile(r"status of (4\d\d|503.*healthz)")
-
-    def hear(message):
-        if message.type == "error" and not shown.search(f"{message.text} {message.location['url']}"):
-            complaints.append(message.text)
-
-    page.on("console", hear)
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("request", lambda r: None if r.url.startswith((url, "blob:", "data:")) else elsewhere.append(r.url))
-    page.goto(url)
-    page.wait_for_selector("#gallery .card")
-    yield page
-    context.close()
-    assert complaints == []
-    assert elsewhere == []

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import contextmanager
+
 
 def place(page, *points):
     box = page.locator("#board-a svg.map").bounding_box()
@@ -43,3 +46,28 @@ def solve_round(page):
     page.click("#solve")
     page.wait_for_selector("#round-plan .itinerary")
     page.wait_for_function("document.getElementById('stop').disabled")
+
+
+@contextmanager
+def opened(browser, url, **options):
+    """The page at an address; options are those of a browser's context."""
+    context = browser.new_context(accept_downloads=True, bypass_csp=True, **options)  # its waiting evaluates text
+    page = context.new_page()
+    page.set_default_timeout(120_000)  # a first search may wait for a compiler
+    complaints, elsewhere = [], []
+    # An answer that the page shows or waits on is reported by the browser as a failed load; that is no defect of it.
+    shown = re.compile(r"status of (4\d\d|503.*healthz)")
+
+    def hear(message):
+        if message.type == "error" and not shown.search(f"{message.text} {message.location['url']}"):
+            complaints.append(message.text)
+
+    page.on("console", hear)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("request", lambda r: None if r.url.startswith((url, "blob:", "data:")) else elsewhere.append(r.url))
+    page.goto(url)
+    page.wait_for_selector("#gallery .card")
+    yield page
+    context.close()
+    assert complaints == []
+    assert elsewhere == []

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import opened
-from on_page import solve_round
+from on_page import opened, solve_round
 
 pytestmark = [pytest.mark.extra, pytest.mark.slow]
 

@@ -3,34 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import time
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
-from multiprocessing import get_context
 
 
 def warm_up(large: bool = False) -> None:
-    """The policy's encoder and step and all searches; cached on disk, so later calls are quick.
+    """The policy's encoder and step and the searches; cached on disk, so later calls are quick.
 
-    What shares kernels is compiled by one process, the rest beside it.
+    The search of rounds, half of the work, is compiled in a process of its own beside the rest.
     """
-    from routelearn import search
+    from routelearn import search as improve
+    from routelearn.policies.kernels.cpu import decoder as cpu_kernels
+    from routelearn.policies.kernels.cpu import inference as cpu_inference
     from routelearn.rounds.search import load_kernels
-    from routelearn.runtime.processors import usable_processors
 
-    searches = [partial(search.warm_up, names, large) for names in search.by_engine()]
-    work: list[Callable[[], None]] = [load_kernels, *searches, policy]  # what takes longest comes first
-    with ProcessPoolExecutor(usable_processors(), mp_context=get_context("spawn")) as pool:
-        for one in [pool.submit(part) for part in work]:
-            one.result()
-
-
-def policy() -> None:
-    from routelearn.policies.kernels.cpu import decoder, inference
-
-    inference.warm_up()
-    decoder.warm_up()
+    beside = multiprocessing.get_context("spawn").Process(target=load_kernels)
+    beside.start()
+    cpu_inference.warm_up()
+    cpu_kernels.warm_up()
+    improve.warm_up(large)
+    beside.join()
+    load_kernels()  # from the disk, or as before where nothing can be kept there
 
 
 if __name__ == "__main__":

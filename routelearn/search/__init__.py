@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -18,7 +17,7 @@ from routelearn.search.engines import Engine, Tour
 from routelearn.search.plan import plan
 from routelearn.search.search import DESCENT_WORK, Search, engine_for, load_kernels
 
-__all__ = ["Search", "by_engine", "improve", "plan", "warm_up"]
+__all__ = ["Search", "improve", "plan", "warm_up"]
 
 
 def improve(
@@ -98,20 +97,12 @@ def _stay(problem: Problem, x: Any, row: int, tour: Tour, steps: int) -> int:
     return int(problem.feasible(one, state)[0, 0].long().argmax())
 
 
-def by_engine() -> list[tuple[str, ...]]:
-    """The problems' names, those of one engine together: they share most of their kernels."""
-    engines: dict[str | None, list[str]] = {}
-    for name, problem in PROBLEMS.items():
-        engines.setdefault(declared_search(problem), []).append(name)
-    return [tuple(names) for names in engines.values()]
-
-
-def warm_up(names: Sequence[str], large: bool = False) -> None:
-    """Compile the kernels of these problems; later processes load them from the cache on disk.
+def warm_up(large: bool = False) -> None:
+    """Compile every kernel once (a minute or so); later processes load them from the cache on disk.
 
     `large`: those for more than 2,500 stops, too.
     """
-    for problem in map(PROBLEMS.__getitem__, names):
+    for problem in PROBLEMS.values():
         load_kernels(problem)
         if large:
             load_kernels(problem, problem.sample(NumpyRng(0), 1, LARGE + 1))

@@ -11,8 +11,11 @@ from routelearn.data.fields import unfilled
 from routelearn.errors import InputError
 from routelearn.models import load_model, shipped, which
 from routelearn.problems import PROBLEMS, Attribute, NumpyRng, Problem, get
-from routelearn.serve.answering import SHIPPED
+from routelearn.serve.answering import SHIPPED, prepare
+from routelearn.serve.limits import Limits
 from routelearn.serve.schemas import AttributeInfo
+
+DRAWS = 100  # of a random instance, until one can be solved
 
 
 def served() -> dict[str, Problem]:
@@ -82,11 +85,27 @@ def problems(own: Mapping[str, str] = SHIPPED) -> list[dict[str, Any]]:
 
 
 def random_instance(name: str, nodes: int, seed: int) -> dict[str, Any]:
-    """An instance as the problem draws them, as the fields of a request; `nodes` without the depot."""
+    """An instance as the problem draws them, as the fields of a request; `nodes` without the depot.
+
+    A small draw may be one that `solve` refuses (prizes that do not add up to the minimum): then the next one is taken.
+    """
     problem = get(name)
     check_fillable(problem, "the request")
-    x = problem.sample(NumpyRng(seed), 1, nodes)
-    fields: dict[str, Any] = {"problem": name, "coords": x.xy[0].tolist()}
+    rng = NumpyRng(seed)
+    for _ in range(DRAWS):
+        fields = {"problem": name, **_drawn(problem, rng, nodes)}
+        try:
+            prepare(fields, Limits(nodes=nodes + 1))
+        except InputError as error:
+            refused = error
+        else:
+            return fields
+    raise refused
+
+
+def _drawn(problem: Problem, rng: NumpyRng, nodes: int) -> dict[str, Any]:
+    x = problem.sample(rng, 1, nodes)
+    fields: dict[str, Any] = {"coords": x.xy[0].tolist()}
     for one in filled_by(problem).values():
         value = getattr(x, one.name)
         customers = value if value is None or one.of_file or not problem.has_depot else value[:, 1:]

@@ -365,6 +365,14 @@ def test_a_problem_with_columns_of_its_own_is_not_offered_and_refused_in_words(m
         random_instance("own", 5, 0)
 
 
+def test_random_instances_can_be_solved_however_small():
+    for seed in range(100):  # one in ten of the draws has prizes below the minimum
+        fields = random_instance("pctsp", 4, seed)
+        assert sum(fields["prize"]) >= fields["min_prize"]
+        assert fields == random_instance("pctsp", 4, seed)
+        answering.prepare(fields, LIMITS)
+
+
 def test_the_model_that_is_named_is_the_one_that_is_used():
     from routelearn.models import which
 

@@ -255,7 +255,7 @@ function wire() {
   });
   on("random", "click", () => examples.random(instance.problem, Number($("random-n").value)));
   on("example", "click", () => attempt("stops", async () => {
-    const fields = await random(instance.problem, Math.max(2, instance.stops.length));
+    const fields = await random(instance.problem, Math.max(2, instance.stops.length - (info().has_depot ? 1 : 0)));
     change(() => instance.complete(info(), fields));
   }));
   on("add", "click", () => change(() => instance.add(...boards.a.map.somewhere())));

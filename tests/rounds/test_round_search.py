@@ -12,7 +12,7 @@ import pytest
 from brute_force_rounds import optimum
 from numba import njit
 from random_rounds import attributes_in, drawn, random_round
-from round_cases import line, van
+from round_cases import line, stop, van
 
 from routelearn.rounds.model import ANY, Legs, Round, Stop, Vehicle
 from routelearn.rounds.plan import Drive
@@ -212,3 +212,9 @@ def test_the_time_is_kept_and_a_stop_ends_it():
     assert time.perf_counter() - began < 10
     assert plan_of(x, drives).violations == ()
     assert heard == sorted(heard, reverse=True)
+
+
+def test_of_stops_that_may_be_left_out_the_number_counts_not_what_they_carry():
+    stops = [stop(0, delivery=(9.0,), priority=1), stop(1, delivery=(1.0,), priority=1), stop(2, delivery=(2.0,))]
+    x = line(stops, van(capacity=(9.0,)), allow_unassigned=True)
+    assert [one.stop for one in plan_of(x, search_round(x, iterations=500)).unassigned] == [0]

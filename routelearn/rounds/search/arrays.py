@@ -162,8 +162,10 @@ def stops_of(x: Round, much: float) -> Records:
     for i, one in enumerate(x.stops):
         late_cost = -1.0 if one.late_cost is None else one.late_cost
         unserved = one.penalty
-        if unserved is None:  # the more there is to carry, the harder it is to place at last
-            unserved = much * 10.0 ** min(levels.index(one.priority), 6) * (1.0 + sum(one.delivery) / most)
+        if unserved is None:
+            unserved = much * 10.0 ** min(levels.index(one.priority), 6)
+            if not x.allow_unassigned:  # all must fit: the more there is to carry, the harder it is to place at last
+                unserved *= 1.0 + sum(one.delivery) / most
         windows = len(one.windows)
         stop[i] = (one.service, one.setup, one.release, late_cost, unserved, -1, False, False, windows)
     for v in x.vehicles:

@@ -137,9 +137,9 @@ def case(*kinds: Any, slow: bool = True):
     return pytest.param(kinds, id="+".join(kind.__name__ for kind in kinds), marks=marks)
 
 
-KINDS = [
-    case(Load, slow=False), case(Load, Length, slow=False), case(Load, Windows, slow=False), case(Windows), case(Clock),
-    case(Clock, Load), case(Load, Length, Windows),
+KINDS = [  # by themselves and with others; each of them joined, added or told step by step
+    case(Load, slow=False), case(Load, Length, slow=False), case(Load, Windows, slow=False), case(Clock),
+    case(Load, Length, Windows),
 ]  # fmt: skip
 
 
@@ -159,10 +159,11 @@ def test_the_search_keeps_the_rules_and_finds_the_optimum(kinds) -> None:
         long = sum(legs[i, j] for route in split(tour) for i, j in pairwise((0, *route, 0)))
         assert long == pytest.approx(engine.real[1])
         assert long == pytest.approx(cheapest(x, kinds, 6))
+    every_phase_keeps_the_rules(kinds)
 
 
-@pytest.mark.parametrize("kinds", KINDS)
-def test_every_phase_of_a_larger_search_keeps_the_rules(kinds) -> None:
+def every_phase_keeps_the_rules(kinds) -> None:
+    """Of a larger search; in the same test, so that a combination is compiled once."""
     x = get("cvrp").sample(NumpyRng(7), 1, 60)
     engine = RoutesEngine(Timed(kinds), x, 1)
     engine.construct()

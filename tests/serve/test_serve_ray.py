@@ -18,6 +18,8 @@ from routelearn.serve.limits import Limits
 from routelearn.serve.on_ray import Scale, load_serve
 
 ROOT = Path(__file__).resolve().parents[2]
+FLAGS = ["--replicas", "1", "--max-replicas", "2", "--target-requests", "1", "--upscale-delay", "1"]
+FLAGS += ["--nodes", "20", "--grace", "8"]
 SQUARE = [[0.1, 0.2], [0.9, 0.3], [0.8, 0.9], [0.2, 0.7], [0.5, 0.5]]
 
 
@@ -83,8 +85,8 @@ def cluster(monkeypatch):
 
 
 @pytest.fixture
-def on_ray(cluster, request):
-    """The command itself in a process of its own, with the flags of the test."""
+def on_ray(cluster):
+    """The command itself in a process of its own."""
     httpx = pytest.importorskip("httpx")
     import subprocess
 
@@ -94,7 +96,7 @@ def on_ray(cluster, request):
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     process = subprocess.Popen(
-        [sys.executable, "-c", START, "--on", "ray", "--port", str(port), *request.param],
+        [sys.executable, "-c", START, "--on", "ray", "--port", str(port), *FLAGS],
         stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     client = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60)
@@ -135,56 +137,17 @@ def replicas_seen(client, count, seconds=90):
 
 @pytest.mark.slow
 @pytest.mark.extra
-@pytest.mark.parametrize("on_ray", [["--replicas", "2", "--nodes", "20", "--grace", "8"]], indirect=True)
-def test_two_nodes_answer_and_one_of_them_goes_on_alone(cluster, on_ray):
-    assert len(replicas_seen(on_ray, 2)) == 2, "one replica on each node"
-    for fields, words in (
-        ({"coords": SQUARE, "depot": 7}, "depot is 7; the row of a stop, 0 to 4, is needed"),
-        ({"coords": SQUARE * 5}, "25 stops; the limit nodes is 20"),
-    ):
-        told = on_ray.post("/solve", json=fields)
-        assert (told.status_code, words in told.json()["error"]) == (422, True), told.text
-    for seconds in (0, 0.2):
-        answers = [on_ray.post("/solve", json={"coords": SQUARE, "seconds": seconds}) for _ in range(10)]
-        assert {answer.status_code for answer in answers} == {200}
-        assert {len(answer.json()["routes"][0]["stops"]) for answer in answers} == {5}
-    with on_ray.stream("POST", "/solve/stream", json={"coords": SQUARE * 4, "seconds": 1}) as response:
-        events = [line for line in response.iter_lines() if line.startswith("event: ")]
-    assert events[-1] == "event: done"
-    assert set(events[:-1]) == {"event: better"}
-    assert on_ray.get("/").status_code == 200, "the page too"
-
+def test_a_service_on_a_cluster_grows_loses_a_node_and_ends_in_order(cluster, on_ray):
+    """One story, because a cluster takes a minute to start."""
+    a_client_that_leaves_stops_its_search(on_ray)
+    load_adds_a_replica(on_ray)
+    both_nodes_answer(on_ray)
     cluster.remove_node(cluster.second, allow_graceful=False)
-    end, in_a_row = time.monotonic() + 90, 0
-    while in_a_row < 20 and time.monotonic() < end:
-        try:
-            answered = on_ray.post("/solve", json={"coords": SQUARE, "seconds": 0}).status_code == 200
-        except Exception:  # the proxy of the dead node is gone with its connections
-            answered = False
-        in_a_row = in_a_row + 1 if answered else 0
-        time.sleep(0.05)
-    assert in_a_row == 20, "the other node goes on"
-
-    late = []
-    asking = threading.Thread(
-        target=lambda: late.append(on_ray.post("/solve", json={"coords": SQUARE, "seconds": 3}).status_code)
-    )
-    asking.start()
-    time.sleep(1)
-    os.kill(on_ray.process.pid, signal.SIGTERM)
-    asking.join(30)
-    assert late == [200], "what was in flight is finished"
-    assert on_ray.process.wait(60) == 0
+    the_other_node_goes_on(on_ray)
+    what_is_in_flight_is_finished(on_ray)
 
 
-@pytest.mark.slow
-@pytest.mark.extra
-@pytest.mark.parametrize(
-    "on_ray",
-    [["--replicas", "1", "--max-replicas", "2", "--target-requests", "1", "--upscale-delay", "1"]],
-    indirect=True,
-)
-def test_a_client_that_leaves_stops_its_search_and_load_adds_a_replica(on_ray):
+def a_client_that_leaves_stops_its_search(on_ray):
     def metric(name):
         return sum(
             float(line.split()[-1]) for line in on_ray.get("/metrics").text.splitlines() if line.startswith(name)
@@ -202,6 +165,8 @@ def test_a_client_that_leaves_stops_its_search_and_load_adds_a_replica(on_ray):
         time.sleep(0.2)
     assert time.monotonic() < end, "the search goes on without anyone to hear of it"
 
+
+def load_adds_a_replica(on_ray):
     stop = threading.Event()
     statuses = []
 
@@ -220,3 +185,46 @@ def test_a_client_that_leaves_stops_its_search_and_load_adds_a_replica(on_ray):
         for thread in threads:
             thread.join()
     assert set(statuses) == {200}
+
+
+def both_nodes_answer(on_ray):
+    for fields, words in (
+        ({"coords": SQUARE, "depot": 7}, "depot is 7; the row of a stop, 0 to 4, is needed"),
+        ({"coords": SQUARE * 5}, "25 stops; the limit nodes is 20"),
+    ):
+        told = on_ray.post("/solve", json=fields)
+        assert (told.status_code, words in told.json()["error"]) == (422, True), told.text
+    for seconds in (0, 0.2):
+        answers = [on_ray.post("/solve", json={"coords": SQUARE, "seconds": seconds}) for _ in range(10)]
+        assert {answer.status_code for answer in answers} == {200}
+        assert {len(answer.json()["routes"][0]["stops"]) for answer in answers} == {5}
+    with on_ray.stream("POST", "/solve/stream", json={"coords": SQUARE * 4, "seconds": 1}) as response:
+        events = [line for line in response.iter_lines() if line.startswith("event: ")]
+    assert events[-1] == "event: done"
+    assert set(events[:-1]) == {"event: better"}
+    assert on_ray.get("/").status_code == 200, "the page too"
+
+
+def the_other_node_goes_on(on_ray):
+    end, in_a_row = time.monotonic() + 90, 0
+    while in_a_row < 20 and time.monotonic() < end:
+        try:
+            answered = on_ray.post("/solve", json={"coords": SQUARE, "seconds": 0}).status_code == 200
+        except Exception:  # the proxy of the dead node is gone with its connections
+            answered = False
+        in_a_row = in_a_row + 1 if answered else 0
+        time.sleep(0.05)
+    assert in_a_row == 20
+
+
+def what_is_in_flight_is_finished(on_ray):
+    late = []
+    asking = threading.Thread(
+        target=lambda: late.append(on_ray.post("/solve", json={"coords": SQUARE, "seconds": 3}).status_code)
+    )
+    asking.start()
+    time.sleep(1)
+    os.kill(on_ray.process.pid, signal.SIGTERM)
+    asking.join(30)
+    assert late == [200]
+    assert on_ray.process.wait(60) == 0

@@ -30,4 +30,5 @@ def stay_awake() -> None:
     """
     gc.collect()
     gc.freeze()
+    gc.enable()
     sys.setswitchinterval(TURN)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import logging
 import os
@@ -16,6 +17,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from routelearn.errors import InputError
+from routelearn.runtime.deferring import defer
 from routelearn.runtime.garbage import stay_awake
 from routelearn.serve.formats import Forms
 from routelearn.serve.limits import Limits, Refused
@@ -46,6 +48,8 @@ def work(pipe: Connection, lane: str, niceness: int, limits: Limits, models: dic
         signal.signal(number, signal.SIG_IGN)
     if hasattr(os, "nice"):
         os.nice(niceness)
+    gc.disable()  # until it is ready
+    defer()
     try:
         import torch
 

@@ -16,7 +16,6 @@ from routelearn import _cache_note, plugins
 from routelearn.commands.attributes import with_attributes
 from routelearn.errors import Infeasible, InputError, Notice, OutOfSpace
 from routelearn.runtime.atomic import FULL
-from routelearn.runtime.deferring import defer
 
 # Command -> the line that `routelearn --help` shows. The function has the command's name, in the file of that name.
 COMMANDS = {
@@ -68,7 +67,6 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     starts = arguments is None  # a process of its own, not a call from Python
     if starts:
         gc.disable()  # until the libraries are loaded: looking through them again and again took a third of a second
-        defer()
     arguments = sys.argv[1:] if arguments is None else arguments
     replace_unprintable()
     # Threads that wait for each other soon sleep. By default they spin, which beside other work slows a training down

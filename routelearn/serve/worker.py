@@ -17,7 +17,6 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from routelearn.errors import InputError
-from routelearn.runtime.deferring import defer
 from routelearn.runtime.garbage import stay_awake
 from routelearn.serve.formats import Forms
 from routelearn.serve.limits import Limits, Refused
@@ -49,7 +48,6 @@ def work(pipe: Connection, lane: str, niceness: int, limits: Limits, models: dic
     if hasattr(os, "nice"):
         os.nice(niceness)
     gc.disable()  # until it is ready
-    defer()
     try:
         import torch
 

@@ -16,6 +16,7 @@ import random
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.request
 from collections import Counter
 from itertools import pairwise
@@ -151,9 +152,18 @@ def by_http(problem: str, batch: list[Fields], seconds: float, url: str) -> list
     instances = [{**one, "ids": list(range(len(one["coords"])))} for one in batch]
     body = json.dumps({"instances": instances, "problem": problem, "seconds": seconds}).encode()
     request = urllib.request.Request(f"{url}/solve/batch", body, {"content-type": "application/json"})
-    with urllib.request.urlopen(request, timeout=300) as response:
-        answers: list[Fields] = json.load(response)["answers"]
-    return answers
+    for patience in (*range(1, 5), None):
+        try:
+            with urllib.request.urlopen(request, timeout=300) as response:
+                answers: list[Fields] = json.load(response)["answers"]
+                return answers
+        except urllib.error.HTTPError as refusal:
+            words = refusal.read()[:500]
+            if refusal.code != 503 or patience is None:  # which says: try again later
+                raise RuntimeError(f"{refusal.code}: {words!r}") from None
+            print(f"asked again after {words!r}", flush=True)
+            time.sleep(patience)
+    raise AssertionError
 
 
 WAYS = {"python": by_python, "file": by_file, "http": by_http}

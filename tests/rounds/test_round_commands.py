@@ -131,6 +131,22 @@ def test_standard_input_is_heard_by_both_readers(monkeypatch, capsys, tmp_path):
     assert read_bytes("-") == b"other"
 
 
+def test_a_matrix_in_minutes_and_no_capacity(routelearn, tmp_path, monkeypatch, inserting):
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_text("id,demand,from,to\nd,,,\na,0,2026-11-16 8:00,2026-11-16 9:00\nb,,2026-11-17 8:00,\n")
+    Path("m.csv").write_text("0,5,9\n5,0,5\n9,5,0\n")
+    options = ("--matrix", "m.csv", "--matrix-unit", "minutes", "--vehicles", 1, "--seconds", 0.05)
+    status, out, err = routelearn("solve", "a.csv", *options, "--out", "plan.json")
+    assert (status, err) == (0, "")
+    assert written("plan.json")["options"] == {"matrix_unit": "minutes"}
+    assert written("plan.json")["routes"][0]["driving"] == 19 * 60
+    assert "load 0," in out  # holds any amount
+    assert "08:00 on 2026-11-17" in next(line for line in out.splitlines() if line.startswith("b ")).rpartition("  ")[2]
+    assert routelearn("check", "plan.json")[0] == 0
+    Path("plain.csv").write_text("x,y\n0,0\n0,1\n1,1\n")
+    assert "is for rounds" in routelearn("solve", "--matrix", "m.csv", "--matrix-unit", "minutes", "plain.csv")[2]
+
+
 def test_rounds_and_stops_in_one_folder(routelearn, files, inserting, tmp_path):
     status, _, err = routelearn("solve", tmp_path, "--seconds", 0, "--out", "answers/")
     assert (status, err) == (0, "")

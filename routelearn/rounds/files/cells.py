@@ -12,7 +12,7 @@ from routelearn.errors import InputError
 from routelearn.rounds.files import clock
 from routelearn.rounds.files.clock import Times
 from routelearn.rounds.files.table import Table, text_of
-from routelearn.rounds.model import ALWAYS, Amounts, Window
+from routelearn.rounds.model import ALWAYS, FOREVER, Amounts, Window
 
 LIST = re.compile(r"\s*[,;/|]\s*")
 DIMENSIONS = re.compile(r"\s*[;/|]\s*|\s+")
@@ -62,8 +62,9 @@ class Cells:
         cells = [row.get(names[dim]) if dim in names else None for dim in dims]
         if all(map(blank, cells)):
             return ()
+        usual = FOREVER if attribute == "capacity" else 0.0
         return tuple(
-            0.0 if blank(cell) else self.number(table, cell, where, names[dim])
+            usual if blank(cell) else self.number(table, cell, where, names[dim])
             for dim, cell in zip(dims, cells, strict=True)
         )
 

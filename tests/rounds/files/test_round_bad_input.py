@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
-from round_samples import OWN, workbook
+from round_samples import DISTANCES, DURATIONS, OWN, VROOM, workbook
 
 from routelearn.errors import InputError
-from routelearn.rounds.files import parse_round, round_from_document
+from routelearn.rounds.files import parse_round, read_round, round_from_document
 
 HEAD = "id;x;y;Menge;von;bis;service;skills\n"
 DEPOT = "d;0;0;;;;;\n"
@@ -114,6 +115,23 @@ def test_matrices(matrix: Any, words: str | None):
     with pytest.raises(InputError) as raised:
         parse_round((HEAD + DEPOT + GOOD).encode(), "a.csv", **arguments)
     assert words in str(raised.value)
+
+
+@pytest.mark.parametrize("number", ["1.5", "-1", "2,5"])
+def test_a_number_of_vehicles_that_is_none(tmp_path: Path, number: str):
+    (tmp_path / "a.csv").write_text(HEAD + DEPOT + GOOD)
+    with pytest.raises(InputError, match=f"--vehicles {number}: a whole number of vehicles, or a file of them, is"):
+        read_round(tmp_path / "a.csv", vehicles=number, options={"speed": 50})
+
+
+def test_a_matrix_beside_matrices_of_the_file():
+    data = (json.dumps({"durations": DURATIONS}).encode(), "m.json")
+    with pytest.raises(InputError, match=r"v\.json: the file gives its matrices; leave --matrix out"):
+        parse_round(json.dumps(VROOM).encode(), "v.json", matrix=data)
+    lengths = {"durations": DURATIONS, "distances": DISTANCES}
+    own = {key: value for key, value in OWN.items() if key not in lengths} | {"profiles": {"any": lengths}}
+    with pytest.raises(InputError, match=r"o\.json: gives the legs of its profiles; leave --matrix out"):
+        parse_round(json.dumps(own).encode(), "o.json", matrix=data)
 
 
 def test_osrm_that_found_nothing():

@@ -100,8 +100,8 @@ class Fleet:
         used = {place for one in vehicles for place in (one.start, one.end, *one.reloads)}
         unused = [shown(sites.ids[i]) for i in sites.depots if sites.place_of[i] not in used]
         if unused:
-            words = "where vehicles start is a column 'start' of their table"
-            notes.append(f"no vehicle uses the depot {', '.join(unused[:5])}; {words}")
+            words = "a table of vehicles with a column 'start' says which do"
+            notes.append(f"no vehicle starts or ends at the depot {', '.join(unused[:5])}; {words}")
         return notes
 
     def _count(self) -> int | None:

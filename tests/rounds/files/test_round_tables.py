@@ -145,7 +145,7 @@ def test_what_is_said_of_a_depot_and_not_used_is_told():
     text = "id,x,y,demand,service,depot\nD1,0,0,7,10,1\nD2,9,9,0,,1\na,3,4,1,5,\n"
     found = read(text, capacity=9, speed=60)
     assert "of the depot not used: demand, service" in found.notes
-    assert any(note.startswith("no vehicle uses the depot 'D2'; where vehicles start is a") for note in found.notes)
+    assert any(note.startswith("no vehicle starts or ends at the depot 'D2'; a table") for note in found.notes)
     with pytest.raises(InputError, match="line 2: a depot with 2 windows; give one, from the first to the last"):
         read("id,x,y,window\nd,0,0,8:00-12:00;14:00-18:00\na,3,4,\n", speed=60)
 

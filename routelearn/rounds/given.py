@@ -100,8 +100,8 @@ def _order(
 ) -> Iterator[int]:
     """Numbers of stops, and `~place` where the vehicle reloads."""
     reloads = {round_.places[place]: place for place in vehicle.reloads}
-    if numbered:
-        reloads = {DEPOT: place for place in vehicle.reloads[:1]}
+    if numbered and vehicle.reloads:
+        reloads = {DEPOT: vehicle.reloads[0]}
     idle = {round_.places[place] for place in (vehicle.start, vehicle.end) if place is not None}
     idle |= {rest.id for rest in vehicle.breaks}
     steps = list(_steps(route, where))

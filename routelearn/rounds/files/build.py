@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from routelearn.data.names import not_used, zero
+from routelearn.data.notes import Placed, far_off
 from routelearn.data.numbers import blank, shown
 from routelearn.errors import InputError
 from routelearn.rounds.files.cells import Cells
@@ -90,7 +91,7 @@ class Builder:
             decimal=self.stops.decimal,
             where=tuple(self.stops.rows[i][0] for i in self.sites.inner),
             vehicles_where=tuple(vehicles_where),
-            notes=(*self.notes, *self._told(), *fleet.notes, *fleet.told(vehicles), *notes),
+            notes=(*self.notes, *self._told(), *fleet.notes, *fleet.told(vehicles), *notes, *self._far()),
             **settings,
         )
         return checked(found)
@@ -156,6 +157,12 @@ class Builder:
         if ANY not in legs and len(legs) == 1:
             legs = {ANY: next(iter(legs.values())), **legs}
         return legs, unit, only, notes
+
+    def _far(self) -> tuple[str, ...]:
+        """A note on places far from all others, where they decide about the legs."""
+        if self.given is not None or self.profiles:
+            return ()
+        return far_off(Placed(self.sites.ids, [at for at, _ in self.stops.rows], self.sites.xy, self.sites.latlon))
 
     def _told(self) -> list[str]:
         """What the user should know of how the tables were read."""

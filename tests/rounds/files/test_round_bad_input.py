@@ -39,6 +39,11 @@ TABLES = [
     ("a;3;4;5;;;-5;\n", None, "a.csv, line 3: service is -5; it cannot be negative"),
     ("a;3;4;-5;;;5;\n", None, "a.csv, line 3: delivery is -5; it cannot be negative"),
     ("a;3;4;nan;;;5;\n", None, "a.csv, line 3: Menge is 'nan', not a finite number"),
+    (
+        "a;3,5;4;1.000;;;5;\n",
+        None,
+        "a.csv, line 3: Menge is '1.000', but other numbers have a decimal comma; write 1000",
+    ),
     ("a;3;4;many;;;5;\n", None, "a.csv, line 3: Menge is 'many', not a number"),
     ("a;3;;5;;;5;\n", None, "a.csv, line 3: no y"),
     ("a;3;4;5;;;5;\n" * 2, None, "a.csv, line 4: the id 'a' is already used in line 3"),

@@ -165,6 +165,12 @@ def test_limits_of_time_without_a_unit_are_told():
     assert "in minutes, since times are clock times: --max-duration" in found.notes
 
 
+def test_a_place_far_from_all_others_is_told():
+    rows = "".join(f"s{i},52.{i}1,4.{i}2,5\n" for i in range(9))
+    found = read(f"id,lat,lon,service\nd,52.3,4.5,\n{rows}off,4.45,52.35,5\n")
+    assert "far from all others: 'off' (line 12); lat and lon may be swapped there" in found.notes
+
+
 def test_driving_that_takes_no_time_is_told():
     found = read("id,x,y,service\nd,0,0,\na,3,4,5\n")
     assert "no durations are known, so driving takes no time; a speed gives them (--speed)" in found.notes

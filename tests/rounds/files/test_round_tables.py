@@ -13,6 +13,8 @@ from routelearn.rounds.files import parse_round, round_from_document
 from routelearn.rounds.files.columns import Column, column_of
 from routelearn.rounds.files.sites import told_apart
 from routelearn.rounds.model import ANY, FOREVER, Round, Stop, Vehicle
+from routelearn.rounds.plan import Drive
+from routelearn.rounds.timing import plan_of
 
 H = 3600.0
 
@@ -163,6 +165,14 @@ def test_limits_of_time_without_a_unit_are_told():
     found = read(WINDOWS, speed=36, max_duration="300")
     assert found.vehicles[0].max_duration == 300 * 60
     assert "in minutes, since times are clock times: --max-duration" in found.notes
+
+
+def test_stops_with_the_same_coordinates_are_at_one_place():
+    text = "id,x,y,setup,depot\na,3,4,5,\nd,0,0,,1\nb,3,4,5,\nc,0,0,5,\n"
+    found = read(text, speed=36)
+    assert [stop.place for stop in found.stops] == [0, 0, 1]
+    (route,) = plan_of(found, (Drive(0, (2, 0, 1)),)).routes
+    assert [visit.departure - visit.start for visit in route.visits if visit.stop is not None] == [0, 5, 0]
 
 
 def test_a_place_far_from_all_others_is_told():

@@ -144,7 +144,8 @@ def improve_round(
         notes.append(f"{path}: {differs}")
     broken = given.plan.violations
     if broken:
-        notes.append(f"{path}: the plan breaks {len(broken)} rules ({broken[0].words}), so the search begins anew")
+        rules = f"{len(broken)} rule{'' if len(broken) == 1 else 's'}"
+        notes.append(f"{path}: the plan breaks {rules} ({broken[0].words}), so the search begins anew")
     better = solve_round(round_, start=None if broken else drives, read_with=read_with, **search)
     return replace(better, notes=(*better.notes, *notes))
 

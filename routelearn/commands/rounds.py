@@ -191,8 +191,13 @@ def moment_of(round_: Round, text: str) -> float:
     times = Times("--until")
     times.look([round_.day] if round_.day else [])
     times.look([text])
-    found = times.at(text, "--until", "the time")
-    if times.clock != (round_.day is not None):
+    try:
+        found = times.at(text, "--until", "the time")
+    except InputError:
+        if times.clock:
+            raise
+        found = math.nan
+    if times.clock != (round_.day is not None) or math.isnan(found):
         wanted = "a clock time such as 12:00" if round_.day is not None else "a number of seconds"
         raise InputError(f"--until {text}: the round's times need {wanted}")
     return found

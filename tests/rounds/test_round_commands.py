@@ -207,6 +207,8 @@ def test_until_needs_keep_and_a_time_of_the_rounds_kind(routelearn, files, inser
     planned(city(source="city.csv")).write("morning.json")
     _, _, err = routelearn("solve", "city.csv", "--keep", "morning.json", "--until", "500")
     assert err == "error: --until 500: the round's times need a clock time such as 12:00\n"
+    _, _, err = routelearn("solve", "city.csv", "--keep", "morning.json", "--until", "noon")
+    assert err == "error: --until noon: the round's times need a clock time such as 12:00\n"
 
 
 # ------------------------------------------------------------------------------------------ improve, check

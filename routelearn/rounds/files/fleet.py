@@ -128,7 +128,10 @@ class Fleet:
         if len(found) == 1:
             return found * (count or 1)
         if count is not None and len(found) != count:
-            raise InputError(f"--capacity has {len(found)} numbers, but there are {count} vehicles; give one for each")
+            there = f"there are {count} vehicles; give one for each"
+            if count == 1:
+                there = "there is one vehicle; give one, a fraction with a point (2.5)"
+            raise InputError(f"--capacity has {len(found)} numbers, but {there}")
         return found
 
     def _vehicle(

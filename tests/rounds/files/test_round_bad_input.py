@@ -81,6 +81,10 @@ def test_tables(row: str, vehicles: str | None, words: str):
     ("options", "words"),
     [
         ({"vehicles": "3", "capacity": "1,2"}, "--capacity has 2 numbers, but there are 3 vehicles; give one for each"),
+        (
+            {"vehicles": "1", "capacity": "2,5"},
+            "--capacity has 2 numbers, but there is one vehicle; give one, a fraction",
+        ),
         ({"vehicles": "0"}, "--vehicles '0'; between 1 and"),
         ({"round": "up"}, "--round 'up'; the choices are nearest, dimacs, exact, none"),
         ({"speed": "0"}, "the speed is 0; it must be positive"),

@@ -333,7 +333,8 @@ def windows(solution: RoundSolution, stop: int) -> str:
     for low, high in solution.round.stops[stop].windows:
         begin = "" if low == -FOREVER else solution.spoken(low)
         end = "" if high == FOREVER else solution.spoken(high)
-        words += [f"{begin}-{end}"] if begin or end else []
+        one_end = f"from {begin}" if begin else f"until {end}" if end else ""  # as files may have it, too
+        words += [f"{begin}-{end}" if begin and end else one_end] if begin or end else []
     return ", ".join(words)
 
 

@@ -98,6 +98,10 @@ def test_two_roundings_that_disagree_are_refused(routelearn, files, inserting):
     assert (status, err) == (2, "error: --round exact and --no-rounded disagree; give one of them\n")
 
 
+def test_a_model_that_nobody_asks_is_told(routelearn, files, inserting):
+    assert "the model is not used" in routelearn("solve", "city.csv", "--model", "vrp", "--seconds", "0.1")[1]
+
+
 def test_iterations_reach_the_search(routelearn, files, inserting):
     assert routelearn("solve", "city.csv", "--iterations", 77)[0] == 0
     assert (inserting[0]["iterations"], inserting[0]["threads"]) == (77, None)
@@ -141,7 +145,7 @@ def test_a_matrix_in_minutes_and_no_capacity(routelearn, tmp_path, monkeypatch, 
     assert written("plan.json")["options"] == {"matrix_unit": "minutes"}
     assert written("plan.json")["routes"][0]["driving"] == 19 * 60
     assert "load 0," in out  # holds any amount
-    assert "08:00 on 2026-11-17" in next(line for line in out.splitlines() if line.startswith("b ")).rpartition("  ")[2]
+    assert any(line.startswith("b ") and "from 08:00 on 2026-11-17" in line for line in out.splitlines())
     assert routelearn("check", "plan.json")[0] == 0
     Path("plain.csv").write_text("x,y\n0,0\n0,1\n1,1\n")
     assert "is for rounds" in routelearn("solve", "--matrix", "m.csv", "--matrix-unit", "minutes", "plain.csv")[2]

@@ -179,6 +179,7 @@ def test_osrm_that_found_nothing():
         ("id,service\nd,\na,5\n", "no coordinates and no matrix"),
         ("id,x,y,shipment,pickup\nd,0,0,,\na,1,1,s,5\n", "line 3: the shipment 's' has no other half"),
         ("id,x,y,shipment,pickup\nd,0,0,,\na,1,1,s,5\nb,1,2,s,5\n", "both rows of the shipment 's' are pickups"),
+        ("id,x,y,window\nd,0,0,\na,1,1,9:00-\n", "is needed, or one end of it (from 08:00, until 10:00); write ;"),
         ("id,x,y,only\nd,0,0,\na,1,1,truck\n", "line 3: no vehicle is called 'truck'; there are 'vehicle'"),
     ],
 )

@@ -19,6 +19,7 @@ def check(
     matrix: Path | None = typer.Option(
         None, help="Matrix of distances or times. [default: the one named in the .json]"
     ),
+    matrix_unit: rounds.MatrixUnit | None = typer.Option(None, help=f"{rounds.MATRIX_UNIT} [default: the plan's]"),
     vehicles: str | None = typer.Option(None, help=f"{rounds.VEHICLES} [default: the plan's]"),
     problem: str | None = typer.Option(None, help="Problem id. [default: the plan's, or inferred]"),
     limits: dict[str, Any] = " [default: the plan's]",  # type: ignore[assignment]  # an option for each attribute
@@ -35,8 +36,8 @@ def check(
 
     routes, said = read_plan(plan)
     source, how = reading_of(
-        plan, said, stops, None if matrix is None else str(matrix), vehicles, problem, limits, speed,
-        rounds.rounding_of(round_, rounded), allow_unassigned,
+        plan, said, stops, None if matrix is None else str(matrix), vehicles, problem,
+        rounds.with_unit(limits, matrix_unit), speed, rounds.rounding_of(round_, rounded), allow_unassigned,
     )  # fmt: skip
     round_found = None if source is None else how.round_of(source)
     if round_found is None:

@@ -25,6 +25,7 @@ def improve(
     matrix: Path | None = typer.Option(
         None, help="Matrix of distances or times. [default: the one named in the .json]"
     ),
+    matrix_unit: rounds.MatrixUnit | None = typer.Option(None, help=f"{rounds.MATRIX_UNIT} [default: the solution's]"),
     vehicles: str | None = typer.Option(None, help=f"{rounds.VEHICLES} [default: the solution's]"),
     problem: str | None = typer.Option(None, help="Problem id. [default: the solution's, or inferred]"),
     limits: dict[str, Any] = " [default: the solution's]",  # type: ignore[assignment]  # an option for each attribute
@@ -50,10 +51,11 @@ def improve(
 
     routes, said = read_routes(solution)
     source, how = reading_of(
-        solution, said, stops, None if matrix is None else str(matrix), vehicles, problem, limits, speed,
-        rounds.rounding_of(round_, rounded), allow_unassigned,
+        solution, said, stops, None if matrix is None else str(matrix), vehicles, problem,
+        rounds.with_unit(limits, matrix_unit), speed, rounds.rounding_of(round_, rounded), allow_unassigned,
     )  # fmt: skip
-    renamed = any(option is not None for option in (stops, matrix, vehicles, round_, rounded, problem, speed))
+    given = (stops, matrix, matrix_unit, vehicles, round_, rounded, problem, speed)
+    renamed = any(option is not None for option in given)
     if (found_round := None if source is None else how.round_of(source)) is not None:
         check_target(out, plot, [found_round])
         better_plan = improve_round(
@@ -142,7 +144,8 @@ def improve_round(
         notes.append(f"{path}: {differs}")
     broken = given.plan.violations
     if broken:
-        notes.append(f"{path}: the plan breaks {len(broken)} rules ({broken[0].words}), so the search begins anew")
+        rules = f"{len(broken)} rule{'' if len(broken) == 1 else 's'}"
+        notes.append(f"{path}: the plan breaks {rules} ({broken[0].words}), so the search begins anew")
     better = solve_round(round_, start=None if broken else drives, read_with=read_with, **search)
     return replace(better, notes=(*better.notes, *notes))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -28,13 +29,24 @@ class Rounding(StrEnum):
     none = "none"
 
 
+class MatrixUnit(StrEnum):
+    seconds = "seconds"
+    minutes = "minutes"
+    hours = "hours"
+    lengths = "lengths"
+    m = "m"
+    km = "km"
+
+
 MATRIX = "Matrix of distances or times (row = from, column = to), used instead of straight lines."
+MATRIX_UNIT = "Rounds: what a plain matrix holds: durations in seconds, minutes or hours, or lengths (m, km)."
 VEHICLES = "Rounds: a file of the vehicles, or how many there are."
 SPEED = "Rounds: how fast vehicles are between places, in units of length an hour."
 ROUND = "Rounding of a library file's distances and times: {choices}. [default: {usual}]"
 ROUND = ROUND.format(choices=", ".join(Rounding), usual="as its library does")
 ALLOW = "Rounds: leave out stops that cannot be served, with a reason, instead of failing."
 ITERATIONS = "Rounds: end after so many steps of the search instead of by the clock; repeats exactly on one thread."
+WIDE = 200  # characters of a line that goes to a file or a pipe
 WIDEST = 30  # characters of a stop's id
 LONGEST_ITINERARY = 150  # stops of a plan beyond which the screen gets one line a vehicle
 
@@ -110,6 +122,11 @@ class Reading:
             raise InputError(f"{stops.source}: --round {self.rounding} is for rounds; choose nearest or none")
 
 
+def with_unit(limits: Mapping[str, Any], unit: MatrixUnit | None) -> dict[str, Any]:
+    """The options with the unit of the matrix, if it is given."""
+    return {**limits, **({} if unit is None else {"matrix_unit": str(unit)})}
+
+
 def of_rounds(name: str) -> bool:
     """Whether an option is one of rounds; one that a loaded problem declares is the problem's, but for the capacity."""
     from routelearn.data.names import table
@@ -174,8 +191,13 @@ def moment_of(round_: Round, text: str) -> float:
     times = Times("--until")
     times.look([round_.day] if round_.day else [])
     times.look([text])
-    found = times.at(text, "--until", "the time")
-    if times.clock != (round_.day is not None):
+    try:
+        found = times.at(text, "--until", "the time")
+    except InputError:
+        if times.clock:
+            raise
+        found = math.nan
+    if times.clock != (round_.day is not None) or math.isnan(found):
         wanted = "a clock time such as 12:00" if round_.day is not None else "a number of seconds"
         raise InputError(f"--until {text}: the round's times need {wanted}")
     return found
@@ -194,6 +216,8 @@ def titled(solution: Solution | RoundSolution, caption: str, *, to_stderr: bool)
             raise BrokenPipeError
 
     console = Terminal(stderr=to_stderr, highlight=False)
+    if not console.is_terminal:  # a file or a pipe has no edge at which a column would be cut off
+        console.width = max(console.width, WIDE)
     title = f"[bold]{escape(caption)}[/bold]  ({escape(solution.source)}, {solution.seconds:.2f} s)"
     console.print(title, soft_wrap=True)
     return console
@@ -247,7 +271,7 @@ def summary(solution: RoundSolution, route: Route) -> str:
     parts.append(f"{length(day, route.duration)} out, {length(day, route.driving)} driving")
     parts.append(f"length {figure(route.distance)}{unit}")
     if load := solution.load(route):
-        of = f" of {amount_words(vehicle.capacity)}" if vehicle.capacity else ""
+        of = f" of {amount_words(vehicle.capacity)}" if all(map(math.isfinite, vehicle.capacity)) else ""
         parts.append(f"load {amount_words(load)}{of}")
     return ", ".join([*parts, f"cost {route.cost:,.6g}"])
 
@@ -309,7 +333,8 @@ def windows(solution: RoundSolution, stop: int) -> str:
     for low, high in solution.round.stops[stop].windows:
         begin = "" if low == -FOREVER else solution.spoken(low)
         end = "" if high == FOREVER else solution.spoken(high)
-        words += [f"{begin}-{end}"] if begin or end else []
+        one_end = f"from {begin}" if begin else f"until {end}" if end else ""  # as files may have it, too
+        words += [f"{begin}-{end}" if begin and end else one_end] if begin or end else []
     return ", ".join(words)
 
 

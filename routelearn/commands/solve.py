@@ -36,6 +36,7 @@ LONGEST_LIST = 12  # stops of a route that the table names, and files that were 
 def solve(
     stops: list[str] | None = typer.Argument(None, help=STOPS),
     matrix: Path | None = typer.Option(None, help=rounds.MATRIX),
+    matrix_unit: rounds.MatrixUnit | None = typer.Option(None, help=rounds.MATRIX_UNIT),
     vehicles: str | None = typer.Option(None, help=rounds.VEHICLES),
     problem: str | None = typer.Option(None, help="Problem id. [default: inferred from the fields]"),
     limits: dict[str, Any] = "",  # type: ignore[assignment]  # an option for each attribute (commands/attributes.py)
@@ -68,8 +69,8 @@ def solve(
     from routelearn.solving import solve_stops
 
     how = rounds.Reading(
-        None if matrix is None else str(matrix), vehicles, problem, rounds.rounding_of(round_, rounded), limits, speed,
-        allow_unassigned,
+        None if matrix is None else str(matrix), vehicles, problem, rounds.rounding_of(round_, rounded),
+        rounds.with_unit(limits, matrix_unit), speed, allow_unassigned,
     )  # fmt: skip
     found = rounds.read_all(stops or [], how)
     if until is not None and keep is None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 
 from routelearn.data.geometry import project
@@ -13,6 +16,21 @@ SHARE = 10  # at most one in so many is off: otherwise these are two regions
 TIMES = 20  # the usual distance to the nearest stop, beyond which a stop is off
 SAMPLE = 256  # stops that tell what is usual
 NAMED = 3
+
+
+class Placed(NamedTuple):
+    """The places of stops, and how messages name them."""
+
+    ids: Sequence[str | int]
+    where: Sequence[str]
+    xy: np.ndarray | None
+    latlon: np.ndarray | None
+
+
+def far_off(stops: Placed) -> tuple[str, ...]:
+    """A note on the few stops that lie far from all others, if there are any."""
+    places = stops.xy if stops.latlon is None else stops.latlon
+    return () if places is None else tuple(_far(stops, places))
 
 
 def on_places(stops: Stops) -> tuple[str, ...]:
@@ -34,7 +52,7 @@ def _same(stops: Stops, places: np.ndarray) -> list[str]:
     return [f"identical places: {len(found)} stops have the coordinates of another, such as {words}"]
 
 
-def _far(stops: Stops, places: np.ndarray) -> list[str]:
+def _far(stops: Stops | Placed, places: np.ndarray) -> list[str]:
     """The few stops that lie farther from all others than these lie from each other."""
     count = len(places)
     if count < FEWEST:
@@ -64,7 +82,7 @@ def _usual_distance(plane: np.ndarray) -> float:
     return float(np.median(apart.min(1)))
 
 
-def _swapped(stops: Stops, places: np.ndarray, bulk: np.ndarray, off: np.ndarray) -> str:
+def _swapped(stops: Stops | Placed, places: np.ndarray, bulk: np.ndarray, off: np.ndarray) -> str:
     """A guess, where the two numbers the other way round would lie among the others."""
     low, high = places[bulk].min(0), places[bulk].max(0)
     margin = high - low
@@ -74,7 +92,7 @@ def _swapped(stops: Stops, places: np.ndarray, bulk: np.ndarray, off: np.ndarray
     return f"; {'x and y' if stops.latlon is None else 'lat and lon'} may be swapped there"
 
 
-def _listed(stops: Stops, which: np.ndarray) -> str:
+def _listed(stops: Stops | Placed, which: np.ndarray) -> str:
     """The first of these stops by id, and where they stand in the file."""
     words = [f"{shown(stops.ids[i])} ({stops.where[i]})" for i in which[:NAMED]]
     more = f" and {len(which) - NAMED:,} more" if len(which) > NAMED else ""

@@ -87,7 +87,8 @@ def document(text: str, source: str, problem: str | None = None, more: tuple[str
         elif keyword.endswith("_SECTION"):
             if keyword.removesuffix("_SECTION") not in known:
                 raise InputError(
-                    f"{source}, line {line}: {shown(keyword)} is not supported; the choices are {', '.join(known)}"
+                    f"{source}, line {line}: {shown(keyword)} is not supported; the choices are "
+                    f"{', '.join(dict.fromkeys(known))}"
                 )
             if keyword in parts.sections:
                 raise InputError(f"{source}, line {line}: a second {keyword}")

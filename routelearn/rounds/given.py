@@ -17,6 +17,7 @@ from routelearn.rounds.plan import Drive
 from routelearn.solving.resume import read_routes
 
 HALVES = ("pickup", "delivery")
+DEPOT = "0"  # in a `.sol`, where a vehicle reloads
 SKIPPED = ("start", "end", "break")  # of steps: what timing adds itself
 
 
@@ -65,7 +66,8 @@ class Given(NamedTuple):
 def given_plan(round_: Round, routes: Sequence[Mapping[str, Any]], source: str, *, numbered: bool = False) -> Given:
     """What each vehicle does, in order; InputError for a stop or a vehicle that the round does not have.
 
-    Rules are not looked at: a stop may be there twice or not at all. `numbered`: stops by number from 1, as in `.sol`.
+    Rules are not looked at: a stop may be there twice or not at all. `numbered`: stops by number from 1, as in `.sol`,
+    and 0 where a vehicle reloads.
     """
     names = [str(k + 1) for k in range(len(round_.stops))] if numbered else [stop.id for stop in round_.stops]
     ids = {name: stop for stop, name in enumerate(names)}
@@ -74,7 +76,7 @@ def given_plan(round_: Round, routes: Sequence[Mapping[str, Any]], source: str, 
     for i, route in enumerate(routes, 1):
         where = f"{source}: route {i}"
         vehicle = _vehicle(round_, route.get("vehicle"), route.get("description"), taken, where)
-        if order := tuple(_order(round_, round_.vehicles[vehicle], route, ids, where)):
+        if order := tuple(_order(round_, round_.vehicles[vehicle], route, ids, where, numbered)):
             taken[vehicle] += 1
             drives.append(Drive(vehicle, order))
             kept.append(_marked(route))
@@ -94,10 +96,12 @@ def _vehicle(round_: Round, name: Any, described: Any, taken: Sequence[int], whe
 
 
 def _order(
-    round_: Round, vehicle: Vehicle, route: Mapping[str, Any], ids: Mapping[str, int], where: str
+    round_: Round, vehicle: Vehicle, route: Mapping[str, Any], ids: Mapping[str, int], where: str, numbered: bool
 ) -> Iterator[int]:
     """Numbers of stops, and `~place` where the vehicle reloads."""
     reloads = {round_.places[place]: place for place in vehicle.reloads}
+    if numbered and vehicle.reloads:
+        reloads = {DEPOT: vehicle.reloads[0]}
     idle = {round_.places[place] for place in (vehicle.start, vehicle.end) if place is not None}
     idle |= {rest.id for rest in vehicle.breaks}
     steps = list(_steps(route, where))

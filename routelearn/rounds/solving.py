@@ -91,6 +91,8 @@ def solve_round(
         before = plan_of(round, start)
         plan = before if not before.violations and rank(round, before) < rank(round, plan) else plan
     asked = time.perf_counter()
+    if model is not None and seconds > 0:
+        notes = (*notes, "the model is not used: policies plan rounds only without a search (--seconds 0)")
     if start is None and policy and seconds == 0:
         other, more = by_policy(round, seed, model)
         notes += more

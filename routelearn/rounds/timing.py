@@ -480,7 +480,7 @@ def too_many(round: Round, used: Counter[int]) -> Iterator[Violation]:
     """More vehicles of a kind than there are."""
     for k, vehicle in enumerate(round.vehicles):
         if vehicle.number is not None and used[k] > vehicle.number:
-            words = f"{used[k]} vehicles {vehicle.id} are used; there are {vehicle.number}"
+            words = f"{used[k]} vehicles {vehicle.id} are used; the round has {vehicle.number}"
             yield Violation(None, None, "number", words, used[k] - vehicle.number)
 
 

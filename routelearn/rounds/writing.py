@@ -275,8 +275,11 @@ def features(solution: RoundSolution) -> Iterator[dict[str, Any]]:
 
 
 def to_sol(solution: RoundSolution) -> str:
-    """As the libraries have it: stops numbered from 1 in the order of the file, without vehicles and reloads."""
-    lines = [f"Route #{i}: {' '.join(str(s + 1) for s in r.stops)}" for i, r in enumerate(solution.plan.routes, 1)]
+    """As the libraries have it: stops numbered from 1 in the order of the file, 0 for a reload, without vehicles."""
+    lines = []
+    for i, route in enumerate(solution.plan.routes, 1):
+        at = [0 if v.stop is None else v.stop + 1 for v in route.visits if v.stop is not None or v.kind == "reload"]
+        lines.append(f"Route #{i}: {' '.join(map(str, at))}")
     return "\n".join([*lines, f"Cost {number(solution.cost)}"]) + "\n"
 
 

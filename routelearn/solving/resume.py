@@ -110,9 +110,9 @@ def _csv(text: str, source: str) -> tuple[Names, dict[str, Any]]:
 
 def _sol(text: str, source: str) -> tuple[Names, dict[str, Any]]:
     routes = [match[1].split() for line in text.splitlines() if (match := _ROUTE.fullmatch(line))]
-    if not routes:
-        raise InputError(f"{source}: no line 'Route #1: ...'")
     costs = [float(match[1]) for line in text.splitlines() if (match := _COST.fullmatch(line))]
+    if not routes and not costs:  # a plan may leave out all stops
+        raise InputError(f"{source}: no line 'Route #1: ...'")
     return routes, {"numbered": True, **({"length": costs[0]} if costs else {})}
 
 

@@ -220,15 +220,20 @@ def test_every_file_gives_the_drives_back(tmp_path, name):
         assert drives == DRIVES
 
 
-@pytest.mark.parametrize("name", ["plan.json", "plan.vroom.json", "plan.csv"])
+@pytest.mark.parametrize("name", ["plan.json", "plan.vroom.json", "plan.csv", "plan.sol"])
 def test_reloads_come_back_and_breaks_do_not_get_in_the_way(tmp_path, name):
     round_ = with_lunch()
     drives = (Drive(0, (0, 1, ~0, 2)), Drive(1, (3,)), Drive(1, (4,)))
     answer = planned(round_, drives)
     assert [visit.kind for visit in answer.plan.routes[0].visits].count("break") == 1
     answer.write(tmp_path / name)
-    routes, _ = read_plan(tmp_path / name)
-    assert given_plan(round_, routes, name).drives == drives
+    routes, said = read_plan(tmp_path / name)
+    assert given_plan(round_, routes, name, numbered=bool(said.get("numbered"))).drives == drives
+
+
+def test_a_sol_of_a_plan_that_leaves_all_stops_out_is_read_back(tmp_path):
+    planned(city(allow_unassigned=True), ()).write(tmp_path / "plan.sol")
+    assert read_plan(tmp_path / "plan.sol")[0] == []
 
 
 def test_version_one_still_reads_and_vehicles_come_in_order():

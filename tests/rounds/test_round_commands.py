@@ -98,6 +98,10 @@ def test_two_roundings_that_disagree_are_refused(routelearn, files, inserting):
     assert (status, err) == (2, "error: --round exact and --no-rounded disagree; give one of them\n")
 
 
+def test_a_model_that_nobody_asks_is_told(routelearn, files, inserting):
+    assert "the model is not used" in routelearn("solve", "city.csv", "--model", "vrp", "--seconds", "0.1")[1]
+
+
 def test_iterations_reach_the_search(routelearn, files, inserting):
     assert routelearn("solve", "city.csv", "--iterations", 77)[0] == 0
     assert (inserting[0]["iterations"], inserting[0]["threads"]) == (77, None)
@@ -129,6 +133,22 @@ def test_standard_input_is_heard_by_both_readers(monkeypatch, capsys, tmp_path):
     assert read_bytes("-") == read_bytes("-") == b"x,y\n0,0\n1,1\n"
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"other")))
     assert read_bytes("-") == b"other"
+
+
+def test_a_matrix_in_minutes_and_no_capacity(routelearn, tmp_path, monkeypatch, inserting):
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_text("id,demand,from,to\nd,,,\na,0,2026-11-16 8:00,2026-11-16 9:00\nb,,2026-11-17 8:00,\n")
+    Path("m.csv").write_text("0,5,9\n5,0,5\n9,5,0\n")
+    options = ("--matrix", "m.csv", "--matrix-unit", "minutes", "--vehicles", 1, "--seconds", 0.05)
+    status, out, err = routelearn("solve", "a.csv", *options, "--out", "plan.json")
+    assert (status, err) == (0, "")
+    assert written("plan.json")["options"] == {"matrix_unit": "minutes"}
+    assert written("plan.json")["routes"][0]["driving"] == 19 * 60
+    assert "load 0," in out  # holds any amount
+    assert any(line.startswith("b ") and "from 08:00 on 2026-11-17" in line for line in out.splitlines())
+    assert routelearn("check", "plan.json")[0] == 0
+    Path("plain.csv").write_text("x,y\n0,0\n0,1\n1,1\n")
+    assert "is for rounds" in routelearn("solve", "--matrix", "m.csv", "--matrix-unit", "minutes", "plain.csv")[2]
 
 
 def test_rounds_and_stops_in_one_folder(routelearn, files, inserting, tmp_path):
@@ -191,6 +211,8 @@ def test_until_needs_keep_and_a_time_of_the_rounds_kind(routelearn, files, inser
     planned(city(source="city.csv")).write("morning.json")
     _, _, err = routelearn("solve", "city.csv", "--keep", "morning.json", "--until", "500")
     assert err == "error: --until 500: the round's times need a clock time such as 12:00\n"
+    _, _, err = routelearn("solve", "city.csv", "--keep", "morning.json", "--until", "noon")
+    assert err == "error: --until noon: the round's times need a clock time such as 12:00\n"
 
 
 # ------------------------------------------------------------------------------------------ improve, check

@@ -14,6 +14,7 @@ from numba import njit
 from random_rounds import attributes_in, drawn, random_round
 from round_cases import line, stop, van
 
+from routelearn.rounds.files import round_from_document
 from routelearn.rounds.model import ANY, Legs, Round, Stop, Vehicle
 from routelearn.rounds.plan import Drive
 from routelearn.rounds.referee import judge
@@ -218,3 +219,11 @@ def test_of_stops_that_may_be_left_out_the_number_counts_not_what_they_carry():
     stops = [stop(0, delivery=(9.0,), priority=1), stop(1, delivery=(1.0,), priority=1), stop(2, delivery=(2.0,))]
     x = line(stops, van(capacity=(9.0,)), allow_unassigned=True)
     assert [one.stop for one in plan_of(x, search_round(x, iterations=500)).unassigned] == [0]
+
+
+def test_a_route_that_pays_only_with_several_stops_is_found():
+    stops = [{"id": str(i), "x": 100, "y": i, "delivery": 1, "penalty": 50} for i in range(8)]
+    document = {"depot": {"x": 0, "y": 0}, "stops": stops, "vehicles": [{"id": "v", "capacity": 8}]}
+    found = round_from_document(document)
+    plan = plan_of(found, search_round(found, iterations=2000, seed=1))
+    assert plan.cost == pytest.approx(207, abs=1)  # leaving all out costs 400

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from routelearn.data.names import not_used
-from routelearn.data.numbers import shown
+from routelearn.data.names import not_used, zero
+from routelearn.data.notes import Placed, far_off
+from routelearn.data.numbers import blank, shown
 from routelearn.errors import InputError
 from routelearn.rounds.files.cells import Cells
 from routelearn.rounds.files.clock import Times
-from routelearn.rounds.files.columns import check_rules, check_typos
+from routelearn.rounds.files.columns import check_rules, check_typos, declared
 from routelearn.rounds.files.fleet import Fleet, homes
 from routelearn.rounds.files.lengths import Given, check_count, measured, rounding_of, speed_of
 from routelearn.rounds.files.sites import Sites
@@ -20,6 +21,10 @@ from routelearn.rounds.files.table import Table, check_options, settings_of, tim
 from routelearn.rounds.model import ANY, Legs, Round, Stop, Vehicle
 from routelearn.rounds.validate import checked
 
+LASTING = (
+    *("service", "setup", "break_duration", "reload_time", "overtime", "max_duration", "max_driving"),
+    "most_time_apart",
+)
 LONG = 180  # minutes of one service, say, beyond which they may be seconds
 
 
@@ -41,6 +46,8 @@ class Builder:
         check_options(self.options)
         source = self.stops.source
         check_count(len(self.stops.rows), source)
+        if self.options.get("matrix_unit") is not None and self.given is None:
+            raise InputError(f"{source}: --matrix-unit says what a matrix holds, but there is none; give --matrix, too")
         check_typos(self.stops.unclaimed, Stop, source)
         check_rules(self.stops.columns, self.stops.claims, source)
         if self.vehicles is not None:
@@ -84,7 +91,7 @@ class Builder:
             decimal=self.stops.decimal,
             where=tuple(self.stops.rows[i][0] for i in self.sites.inner),
             vehicles_where=tuple(vehicles_where),
-            notes=(*self.notes, *self._told(), *fleet.notes, *notes),
+            notes=(*self.notes, *self._told(), *fleet.notes, *fleet.told(vehicles), *notes, *self._far()),
             **settings,
         )
         return checked(found)
@@ -151,6 +158,12 @@ class Builder:
             legs = {ANY: next(iter(legs.values())), **legs}
         return legs, unit, only, notes
 
+    def _far(self) -> tuple[str, ...]:
+        """A note on places far from all others, where they decide about the legs."""
+        if self.given is not None or self.profiles:
+            return ()
+        return far_off(Placed(self.sites.ids, [at for at, _ in self.stops.rows], self.sites.xy, self.sites.latlon))
+
     def _told(self) -> list[str]:
         """What the user should know of how the tables were read."""
         notes = []
@@ -166,9 +179,10 @@ class Builder:
                 for name, one in table.claims.items()
                 if one.unit is None
                 and not one.part
-                and one.attribute in ("service", "setup", "break_duration", "reload_time", "overtime")
+                and one.attribute in LASTING
                 and any(_bare_number(value) for value in table.columns[name])
             ]
+            bare += [f"--{name.replace('_', '-')}" for name in LASTING if _bare_number(self.options.get(name))]
             if bare:
                 values = [value for table in (self.stops, self.vehicles) if table is not None
                           for name in bare for value in table.columns.get(name, ())]  # fmt: skip
@@ -179,6 +193,16 @@ class Builder:
                 notes.append("stretches such as 8-12 are read as hours of the day")
         if self.stops.unclaimed:
             notes.append(not_used(self.stops.unclaimed))
+        rows = [self.stops.rows[i][1] for i in self.sites.depots]
+        work = [name for name, one in self.stops.claims.items() if one.attribute in declared(Stop)]
+        idle = [
+            name
+            for name in work
+            if name not in self.stops.names_of("windows").values()
+            and not all(blank(row.get(name)) or zero(row.get(name)) for row in rows)
+        ]
+        if idle:
+            notes.append(f"of the depot {not_used(idle)}")
         if self.vehicles is not None and self.vehicles.unclaimed:
             notes.append(f"of the vehicles {not_used(self.vehicles.unclaimed)}")
         return notes

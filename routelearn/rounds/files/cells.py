@@ -12,9 +12,10 @@ from routelearn.errors import InputError
 from routelearn.rounds.files import clock
 from routelearn.rounds.files.clock import Times
 from routelearn.rounds.files.table import Table, text_of
-from routelearn.rounds.model import ALWAYS, Amounts, Window
+from routelearn.rounds.model import ALWAYS, FOREVER, Amounts, Window
 
 LIST = re.compile(r"\s*[,;/|]\s*")
+THOUSANDS = re.compile(r"\s*[1-9]\d{0,2}\.\d{3}\s*", re.ASCII)
 DIMENSIONS = re.compile(r"\s*[;/|]\s*|\s+")
 
 
@@ -26,6 +27,13 @@ class Cells:
 
     def number(self, table: Table, raw: Any, where: str, what: str) -> float:
         return real(with_point(raw) if table.comma and isinstance(raw, str) else raw, where, what)
+
+    def amount(self, table: Table, raw: Any, where: str, what: str) -> float:
+        """A number; 1.000 is refused where other cells have decimal commas, since it could be a thousand, too."""
+        if isinstance(raw, str) and THOUSANDS.fullmatch(raw) and table.decimal_commas:
+            either = f"{raw.strip().replace('.', '')} or {raw.strip().replace('.', ',')}"
+            raise InputError(f"{where}: {what} is {shown(raw)}, but other numbers have a decimal comma; write {either}")
+        return self.number(table, raw, where, what)
 
     def whole(self, table: Table, raw: Any, where: str, what: str) -> int:
         value = self.number(table, raw, where, what)
@@ -55,15 +63,16 @@ class Cells:
             if isinstance(raw, str):
                 parts = [part for part in DIMENSIONS.split(raw.strip()) if part]
             parts = parts if isinstance(parts, list | tuple) else [parts]
-            return tuple(self.number(table, part, where, names[""]) for part in parts)
+            return tuple(self.amount(table, part, where, names[""]) for part in parts)
         if not names:
             return ()
         dims = self.dims if len(self.dims) > 1 else tuple(names)
         cells = [row.get(names[dim]) if dim in names else None for dim in dims]
         if all(map(blank, cells)):
             return ()
+        usual = FOREVER if attribute == "capacity" else 0.0
         return tuple(
-            0.0 if blank(cell) else self.number(table, cell, where, names[dim])
+            usual if blank(cell) else self.amount(table, cell, where, names[dim])
             for dim, cell in zip(dims, cells, strict=True)
         )
 

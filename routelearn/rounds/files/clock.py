@@ -235,7 +235,8 @@ class Times:
             return (ALWAYS,)
         if found is None:
             raise InputError(
-                f"{where}: {what} is {shown(raw)}; a stretch as 08:00-10:00 is needed, several with ; between them"
+                f"{where}: {what} is {shown(raw)}; a stretch as 08:00-10:00 is needed, or one end of it (from 08:00, "
+                "until 10:00); write ; between several"
             )
         return tuple(self.window(first, last, where, what) for first, last in found)
 

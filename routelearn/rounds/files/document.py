@@ -10,7 +10,7 @@ from routelearn.data.records import Row
 from routelearn.errors import InputError
 from routelearn.rounds.files.build import Builder
 from routelearn.rounds.files.columns import BEYOND
-from routelearn.rounds.files.lengths import Given, of_document, table_of
+from routelearn.rounds.files.lengths import Given, in_unit, of_document, table_of
 from routelearn.rounds.files.table import OPTIONS, Table, beyond
 from routelearn.rounds.model import Round, Stop
 
@@ -46,11 +46,13 @@ def parse(
         raise InputError(f"{source}: gives its vehicles; leave --vehicles out")
     depot = data.get("depot")
     profiles = _profiles(data.get("profiles"), source)
+    if profiles and given is not None:
+        raise InputError(f"{source}: gives the legs of its profiles; leave --matrix out")
     builder = Builder(
         stops,
         fleet,
         asked,
-        given if given is not None else _given(data, source),
+        given if given is not None else _given(data, source, asked),
         profiles,
         shipments=data.get("shipments"),
         depot=None if isinstance(depot, dict | list) else depot,
@@ -58,14 +60,13 @@ def parse(
     return builder.build()
 
 
-def _given(data: Mapping[str, Any], source: str) -> Given | None:
+def _given(data: Mapping[str, Any], source: str, options: Mapping[str, Any]) -> Given | None:
     if data.get("durations") is not None or data.get("distances") is not None:
         if data.get("matrix") is not None:
             raise InputError(f"{source}: both 'matrix' and 'durations' or 'distances'; keep the latter")
         return of_document(data, source)
-    if data.get("matrix") is not None:
-        return Given(plain=table_of(data["matrix"], source, "matrix"))
-    return None
+    matrix = table_of(data.get("matrix"), source, "matrix")
+    return None if matrix is None else in_unit(matrix, options)
 
 
 def _profiles(raw: Any, source: str) -> dict[str, Given]:

@@ -26,6 +26,7 @@ class Fleet:
         self.table, self.sites, self.cells, self.options = table, sites, cells, options
         self.priced: set[str] = set()  # vehicles that have a cost by distance or time
         self.per_km: set[str] = set()  # those whose cost by distance is for a kilometre
+        self.used: set[str] = set()  # options that hold for one vehicle at least
         self.notes: tuple[str, ...] = ()
 
     def vehicles(self, stops: int) -> tuple[list[Vehicle], list[str]]:
@@ -66,6 +67,7 @@ class Fleet:
             if number is not None and not 0 < number <= MOST_VEHICLES:
                 raise InputError(f"{where[k]}: {number} vehicles; between 1 and {MOST_VEHICLES:,} are allowed")
             holds = self.cells.amounts(table, row, "capacity", where[k])
+            self.used |= set() if holds else {"capacity"}
             holds = holds or (capacities[k if len(capacities) > 1 else 0] if capacities else ())
             called = str(k + 1) if blank(name) else text_of(name, where[k], "the id")
             found.append(self._vehicle(table, row, where[k], called, number, holds, stops))
@@ -75,15 +77,32 @@ class Fleet:
 
     def check_capacities(self, stops: Sequence[Stop], vehicles: Sequence[Vehicle]) -> None:
         """Ask for a capacity where amounts are given and nobody says what a vehicle holds; of a table, tell."""
-        if all(vehicle.capacity for vehicle in vehicles) or not any(any((*s.delivery, *s.pickup)) for s in stops):
+        free = [v.id for v in vehicles if not v.capacity or FOREVER in v.capacity]
+        if not free or not any(any((*s.delivery, *s.pickup)) for s in stops):
             return
         if self.table is None:
             raise InputError(
                 f"{self.sites.table.source}: stops have amounts, but nothing says what a vehicle holds; give a "
                 "capacity (--capacity 100, or 100,100,60 for three vehicles) or a table of vehicles"
             )
-        free = [vehicle.id for vehicle in vehicles if not vehicle.capacity]
-        self.notes = (*self.notes, f"without a capacity, so that they hold any amount: {', '.join(free[:5])}")
+        several = " in each dimension" if any(vehicle.capacity for vehicle in vehicles if vehicle.id in free) else ""
+        words = f"without a capacity{several}, so that they hold any amount: {', '.join(free[:5])}"
+        self.notes = (*self.notes, words)
+
+    def told(self, vehicles: Sequence[Vehicle]) -> list[str]:
+        """What the user should know of options and depots that are not used."""
+        notes = []
+        asked = ("capacity", "shift", *VEHICLE_OPTIONS)
+        if self.table is not None:
+            idle = [name for name in asked if self.options.get(name) is not None and name not in self.used]
+            notes += [f"not used, since every vehicle gives its own: {', '.join(idle)}"] if idle else []
+        sites = self.sites
+        used = {place for one in vehicles for place in (one.start, one.end, *one.reloads)}
+        unused = [shown(sites.ids[i]) for i in sites.depots if sites.place_of[i] not in used]
+        if unused:
+            words = "a table of vehicles with a column 'start' says which do"
+            notes.append(f"no vehicle starts or ends at the depot {', '.join(unused[:5])}; {words}")
+        return notes
 
     def _count(self) -> int | None:
         raw = self.options.get("vehicles")
@@ -109,7 +128,10 @@ class Fleet:
         if len(found) == 1:
             return found * (count or 1)
         if count is not None and len(found) != count:
-            raise InputError(f"--capacity has {len(found)} numbers, but there are {count} vehicles; give one for each")
+            there = f"there are {count} vehicles; give one for each"
+            if count == 1:
+                there = "there is one vehicle; give one, a fraction with a point (2.5)"
+            raise InputError(f"--capacity has {len(found)} numbers, but {there}")
         return found
 
     def _vehicle(
@@ -128,6 +150,7 @@ class Fleet:
             raw, user, unit = cells.get(ours, (None, ours, None))
             if blank(raw):
                 raw, user, unit = self.options.get(ours), f"--{ours.replace('_', '-')}", None
+                self.used.add(ours)
                 if ours == "skills" and raw is not None and self.table is None:
                     values[ours] = self.cells.names(raw, where, user)
                     continue
@@ -207,12 +230,18 @@ class Fleet:
             )
         low, high = windows[0]
         if windows == (ALWAYS,) and self.options.get("shift") is not None:
+            self.used.add("shift")
             (low, high), *more = self.cells.times.windows(self.options["shift"], "--shift", "the shift")
             if more:
                 raise InputError(f"--shift {shown(self.options['shift'])}: one stretch is needed")
         for i in self.sites.depots:
             place, cells = self.sites.table.rows[i]
             hours = self.cells.window(self.sites.table, cells, "windows", self.sites.table.at(place))
+            if len(hours) > 1:
+                raise InputError(
+                    f"{self.sites.table.at(place)}: a depot with {len(hours)} windows; give one, from the first to the "
+                    "last time at which vehicles may leave or come back"
+                )
             if self.sites.place_of[i] == start:
                 low = max(low, hours[0][0])
             if self.sites.place_of[i] == end:

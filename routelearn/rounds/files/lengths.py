@@ -20,6 +20,7 @@ ROUNDINGS = ("nearest", "dimacs", "exact", "none")
 Unit = Literal["", "m", "km"]
 HOUR = 3600.0
 SECONDS = {"seconds": 1.0, "minutes": 60.0, "hours": 3600.0}
+LENGTHS: dict[str, Unit] = {"lengths": "", "m": "m", "km": "km"}
 SPEED = "give a speed (--speed, in lengths an hour; km/h for lat and lon) or the durations (--matrix)"
 
 
@@ -101,16 +102,23 @@ def parse_lengths(text: str, source: str, options: Mapping[str, Any]) -> Given:
     if text.lstrip()[:1] == "{":
         data = json_file.decode(text, source)
         if isinstance(data, dict) and ("durations" in data or "distances" in data):
+            if options.get("matrix_unit") is not None:
+                raise InputError(f"{source}: its durations are seconds, its distances metres; leave --matrix-unit out")
             return of_document(data, source)
     found = matrix_file.parse(text, source)
+    return in_unit(found.values, options)._replace(labels=found.labels)
+
+
+def in_unit(matrix: Matrix, options: Mapping[str, Any]) -> Given:
+    """A matrix that does not say what it holds, with what the options say of it."""
     unit = options.get("matrix_unit")
     if unit is None:
-        return Given(plain=found.values, labels=found.labels)
+        return Given(plain=matrix)
     if unit in SECONDS:
-        return Given(durations=found.values * SECONDS[unit], labels=found.labels)
-    if unit in ("lengths", "m", "km"):
-        return Given(distances=found.values, unit="" if unit == "lengths" else unit, labels=found.labels)
-    raise InputError(f"--matrix-unit {shown(unit)}; the choices are {', '.join(SECONDS)}, lengths, m, km")
+        return Given(durations=matrix * SECONDS[unit])
+    if unit in LENGTHS:
+        return Given(distances=matrix, unit=LENGTHS[unit])
+    raise InputError(f"--matrix-unit {shown(unit)}; the choices are {', '.join((*SECONDS, *LENGTHS))}")
 
 
 def of_document(data: Mapping[str, Any], source: str) -> Given:
@@ -206,6 +214,10 @@ def measured(
         distances = straight if straight is not None else None if durations is None else np.zeros_like(durations)
     if distances is None:
         raise InputError(f"{source}: no coordinates and no matrix; name them x and y, or lat and lon")
+    if rounding != "none" and (given.distances is not None or given.durations is not None or given.plain is not None):
+        notes.append(f"the matrix is not rounded; --round {rounding} is for lengths between coordinates")
+    if durations is not None and speed is not None:
+        notes.append("the speed is not used, since durations are given")
     if durations is None:
         if speed is not None:
             per_hour = speed * (1000.0 if unit == "m" else 1.0)
@@ -214,4 +226,5 @@ def measured(
             raise InputError(f"{source}: {timed}, but no durations; {SPEED}")
         else:
             durations = np.zeros_like(distances)
+            notes.append("no durations are known, so driving takes no time; a speed gives them (--speed)")
     return Measured(Legs(distances, durations, given.costs), unit, only, tuple(notes))

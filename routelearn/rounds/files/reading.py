@@ -25,6 +25,7 @@ from routelearn.rounds.model import ANY, PROBLEM, Round, Stop, Vehicle
 from routelearn.rounds.validate import checked
 
 _NUMBER = re.compile(r"\s*\d+\s*", re.ASCII)
+_SIGNED = re.compile(r"\s*[-+]?[\d.,]+\s*", re.ASCII)  # a number that cannot be one of vehicles
 
 
 def read_round(
@@ -55,6 +56,8 @@ def read_round(
     fleet = options.get("vehicles")
     table: tuple[bytes, str] | None = None
     if fleet is not None and not isinstance(fleet, int) and not _NUMBER.fullmatch(str(fleet)):
+        if _SIGNED.fullmatch(str(fleet)) and not Path(str(fleet)).exists():
+            raise InputError(f"--vehicles {fleet}: a whole number of vehicles, or a file of them, is needed")
         table = read_bytes(str(fleet), limit), display(str(fleet))
         del options["vehicles"]
     return parse_round(
@@ -244,6 +247,8 @@ def _with_options(found: Round, options: Mapping[str, Any], fleet: Table | None,
         times = clock.Times(source)
         times.look([raw])
         shift = times.windows(raw, "--shift", "the shift")[0]
+        if times.clock:
+            raise InputError(f"{source}: its times are numbers; give --shift as numbers, too, such as 0-1000")
         vehicles = [replace(one, shift=shift) for one in vehicles]
     for name in VEHICLE_OPTIONS:
         if (raw := options.get(name)) is not None:

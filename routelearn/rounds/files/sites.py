@@ -155,6 +155,8 @@ class Sites:
                     values[at, axis] = self.cells.number(table, row.get(name), table.at(place), name)
             if np.isnan(values).any():
                 continue
+            if self.size is None:
+                self._share(values.tolist())
             if kind == "lat":
                 check_degrees(
                     values, [place for place, _ in table.rows] if by_number is None else self.places, table.source
@@ -162,6 +164,16 @@ class Sites:
                 self.latlon = values
             else:
                 self.xy = values
+
+    def _share(self, coordinates: Sequence[Sequence[float]]) -> None:
+        """Stops at the very coordinates of a depot or of a stop before are at that place, as in VROOM's documents.
+
+        Setup times depend on it. Depots keep places of their own, since these have their names.
+        """
+        at = {tuple(coordinates[i]): i for i in reversed(self.depots)}
+        for i, here in enumerate(coordinates):
+            if i not in self.depots:
+                self.place_of[i] = at.setdefault(tuple(here), i)
 
     def _stop(self, i: int) -> Stop:
         table = self.table

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, get_args
 
 from routelearn.data.names import check_width, zero
@@ -55,6 +56,12 @@ class Table:
         if not self.comma or any(re.fullmatch(r"\s*-?\d+\.\d+\s*", cell) for cell in cells):
             return "."
         return "," if self.separator == ";" or any(re.fullmatch(r"\s*-?\d+,\d+\s*", cell) for cell in cells) else "."
+
+    @cached_property
+    def decimal_commas(self) -> bool:
+        """Whether any number is written with a decimal comma."""
+        cells = (value for name in self.claims for value in self.columns[name] if isinstance(value, str))
+        return self.comma and any(re.fullmatch(r"\s*-?\d+,\d+\s*", cell) for cell in cells)
 
     @property
     def unclaimed(self) -> list[str]:

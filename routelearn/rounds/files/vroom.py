@@ -179,7 +179,9 @@ class _Reader:
         if stray := next((key for key in data if key not in KEYS), None):
             raise InputError(f"{source}: {shown(stray)} is not supported; the keys are {', '.join(KEYS)}")
         matrices = self._matrices()
-        if not matrices and self.given is not None:
+        if matrices and self.given is not None:
+            raise InputError(f"{self.source}: the file gives its matrices; leave --matrix out")
+        if self.given is not None:
             given = self.given
             if given.plain is not None:
                 given = Given(durations=given.plain)

@@ -19,6 +19,8 @@ from routelearn.search.compiling import inlined, kernel, merged
 from routelearn.search.graph import below, draw
 
 RETRIED = 10  # stops that nobody visits, tried again in each step
+OPENED = 0.3  # how often one of them is visited against its price, so that its neighbours can join it
+NEIGHBOURS = 30  # and how many are tried then
 RETYPED = 0.1  # how often a ruined route goes to a vehicle of another kind, where there are several
 CROSSED = 0.2  # how often two routes exchange their ends instead
 CHOSEN = 0.1  # and how often the cheapest kind is looked for
@@ -59,17 +61,20 @@ def order(d, desk, removed, state):
 
 
 @inlined
-def retry(d, x, desk, removed, seed, state):
-    """Add some of the stops that nobody visits to those removed, half of them near the seed; how many then."""
-    count = min(RETRIED, x.size[1])
+def retry(d, x, desk, removed, seed, opening, state):
+    """Add some of the stops that nobody visits to those removed, half or all of them near the seed; how many then."""
+    count = min(NEIGHBOURS if opening else RETRIED, x.size[1])
     at = 0
     for k in range(count):
         i = seed
-        if 2 * k < count:
-            while at < d.near.shape[1] and x.at[i].out < 0:
+        near = opening or 2 * k < count
+        if near:
+            while at < d.near.shape[1] and (k > 0 or x.at[i].out < 0):
                 i = d.near[seed, at]
                 at += 1
-        if x.at[i].out < 0 or 2 * k >= count:
+                if x.at[i].out >= 0:
+                    break
+        if x.at[i].out < 0 or not near:
             i = x.out[below(state, x.size[1])]
         if d.stop[i].mate >= 0 and d.stop[i].second:
             i = d.stop[i].mate
@@ -239,7 +244,7 @@ def anneal(d, x, desk, temperature, iterations, filling, state):
     several = d.vehicle.shape[0] > 1 and not filling
     above = unequal(d, x)
     for _ in range(iterations):
-        removed, changed, possible, most = 0, 0, True, np.inf
+        removed, changed, possible, opening, most = 0, 0, True, False, np.inf
         if filling:
             removed = take_all(d, x, desk)
         elif crosses and draw(state) < CROSSED:
@@ -249,7 +254,8 @@ def anneal(d, x, desk, temperature, iterations, filling, state):
         else:
             removed, changed, seed = ruin(d, x, desk, state)
             possible = priced(d, x, desk, changed)
-            removed = retry(d, x, desk, removed, seed, state)
+            opening = x.size[1] > 0 and draw(state) < OPENED
+            removed = retry(d, x, desk, removed, seed, opening, state)
             most = -temperature * np.log(1.0 - draw(state))
         if possible:
             order(d, desk, removed, state)
@@ -257,7 +263,7 @@ def anneal(d, x, desk, temperature, iterations, filling, state):
                 changed = retype(d, x, desk, changed, state)
             choosing = several and draw(state) < CHOSEN
             bound = np.inf if choosing or d.apart else most
-            changed, possible = recreate(d, x, desk, removed, changed, not filling, bound, state)
+            changed, possible = recreate(d, x, desk, removed, changed, not filling, opening, bound, state)
             if possible and choosing:
                 changed = choose_kinds(d, x, desk, changed)
         delta, now = np.inf, above

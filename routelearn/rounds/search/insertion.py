@@ -299,9 +299,10 @@ def best_behind(d, x, desk, i, j):
 
 
 @part
-def recreate(d, x, desk, removed, changed, blink, most, state):
+def recreate(d, x, desk, removed, changed, blink, opening, most, state):
     """Put those removed where they cost least, if that is less than leaving them out; how many routes changed.
 
+    With `opening`, the first that would stay out for its price is visited: a route may pay only with several stops.
     It ends early, with False, when the plan is sure to cost more than before by over `most`: insertions save no legs.
     """
     more, hope = 0.0, 0.0  # what the plan costs more so far; what visiting stops that were out may save yet
@@ -333,6 +334,8 @@ def recreate(d, x, desk, removed, changed, blink, most, state):
         stays = cost >= left_out
         if d.apart and blink and draw(state) < FICKLE:
             stays = not stays
+        if opening and stays and p >= 0 and left_out < d.much:
+            stays, opening = False, False
         if p < 0 or stays:
             more += left_out if x.at[i].out < 0 else 0.0
             continue

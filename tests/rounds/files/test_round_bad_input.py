@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
-from round_samples import OWN, workbook
+from round_samples import DISTANCES, DURATIONS, OWN, VROOM, workbook
 
 from routelearn.errors import InputError
-from routelearn.rounds.files import parse_round, round_from_document
+from routelearn.rounds.files import parse_round, read_round, round_from_document
 
 HEAD = "id;x;y;Menge;von;bis;service;skills\n"
 DEPOT = "d;0;0;;;;;\n"
@@ -38,6 +39,11 @@ TABLES = [
     ("a;3;4;5;;;-5;\n", None, "a.csv, line 3: service is -5; it cannot be negative"),
     ("a;3;4;-5;;;5;\n", None, "a.csv, line 3: delivery is -5; it cannot be negative"),
     ("a;3;4;nan;;;5;\n", None, "a.csv, line 3: Menge is 'nan', not a finite number"),
+    (
+        "a;3,5;4;1.000;;;5;\n",
+        None,
+        "a.csv, line 3: Menge is '1.000', but other numbers have a decimal comma; write 1000",
+    ),
     ("a;3;4;many;;;5;\n", None, "a.csv, line 3: Menge is 'many', not a number"),
     ("a;3;;5;;;5;\n", None, "a.csv, line 3: no y"),
     ("a;3;4;5;;;5;\n" * 2, None, "a.csv, line 4: the id 'a' is already used in line 3"),
@@ -75,6 +81,10 @@ def test_tables(row: str, vehicles: str | None, words: str):
     ("options", "words"),
     [
         ({"vehicles": "3", "capacity": "1,2"}, "--capacity has 2 numbers, but there are 3 vehicles; give one for each"),
+        (
+            {"vehicles": "1", "capacity": "2,5"},
+            "--capacity has 2 numbers, but there is one vehicle; give one, a fraction",
+        ),
         ({"vehicles": "0"}, "--vehicles '0'; between 1 and"),
         ({"round": "up"}, "--round 'up'; the choices are nearest, dimacs, exact, none"),
         ({"speed": "0"}, "the speed is 0; it must be positive"),
@@ -116,6 +126,23 @@ def test_matrices(matrix: Any, words: str | None):
     assert words in str(raised.value)
 
 
+@pytest.mark.parametrize("number", ["1.5", "-1", "2,5"])
+def test_a_number_of_vehicles_that_is_none(tmp_path: Path, number: str):
+    (tmp_path / "a.csv").write_text(HEAD + DEPOT + GOOD)
+    with pytest.raises(InputError, match=f"--vehicles {number}: a whole number of vehicles, or a file of them, is"):
+        read_round(tmp_path / "a.csv", vehicles=number, options={"speed": 50})
+
+
+def test_a_matrix_beside_matrices_of_the_file():
+    data = (json.dumps({"durations": DURATIONS}).encode(), "m.json")
+    with pytest.raises(InputError, match=r"v\.json: the file gives its matrices; leave --matrix out"):
+        parse_round(json.dumps(VROOM).encode(), "v.json", matrix=data)
+    lengths = {"durations": DURATIONS, "distances": DISTANCES}
+    own = {key: value for key, value in OWN.items() if key not in lengths} | {"profiles": {"any": lengths}}
+    with pytest.raises(InputError, match=r"o\.json: gives the legs of its profiles; leave --matrix out"):
+        parse_round(json.dumps(own).encode(), "o.json", matrix=data)
+
+
 def test_osrm_that_found_nothing():
     data = (b'{"code": "NoTable", "durations": null, "message": "no way"}', "m.json")
     with pytest.raises(InputError, match=r"m\.json: OSRM answered 'NoTable': 'no way'"):
@@ -152,6 +179,7 @@ def test_osrm_that_found_nothing():
         ("id,service\nd,\na,5\n", "no coordinates and no matrix"),
         ("id,x,y,shipment,pickup\nd,0,0,,\na,1,1,s,5\n", "line 3: the shipment 's' has no other half"),
         ("id,x,y,shipment,pickup\nd,0,0,,\na,1,1,s,5\nb,1,2,s,5\n", "both rows of the shipment 's' are pickups"),
+        ("id,x,y,window\nd,0,0,\na,1,1,9:00-\n", "is needed, or one end of it (from 08:00, until 10:00); write ;"),
         ("id,x,y,only\nd,0,0,\na,1,1,truck\n", "line 3: no vehicle is called 'truck'; there are 'vehicle'"),
     ],
 )

@@ -68,6 +68,11 @@ def test_times_are_rounded_alike():
     assert read(text, "a.txt", round="nearest").stops[0].windows == ((5.0, 101.0),)
 
 
+def test_a_clock_beside_times_that_are_numbers():
+    with pytest.raises(InputError, match="c101: its times are numbers; give --shift as numbers, too, such as 0-1000"):
+        parse_round(SOLOMON.encode(), "c101", options={"shift": "8:00-16:00"})
+
+
 def test_solomon():
     found = read(SOLOMON, "a.txt")
     assert [(s.id, s.delivery, s.windows, s.service) for s in found.stops] == [

@@ -6,13 +6,15 @@ import json
 from typing import Any
 
 import pytest
-from round_samples import workbook
+from round_samples import OSRM, workbook
 
 from routelearn.errors import InputError
 from routelearn.rounds.files import parse_round, round_from_document
 from routelearn.rounds.files.columns import Column, column_of
 from routelearn.rounds.files.sites import told_apart
 from routelearn.rounds.model import ANY, FOREVER, Round, Stop, Vehicle
+from routelearn.rounds.plan import Drive
+from routelearn.rounds.timing import plan_of
 
 H = 3600.0
 
@@ -107,6 +109,81 @@ def test_a_plain_matrix_must_say_what_it_holds():
     found = parse_round(WINDOWS.encode(), "a.csv", matrix=matrix, options={"speed": 10})
     assert found is not None
     assert found.legs[ANY].duration[0, 1] == pytest.approx(1800)
+
+
+def test_a_document_says_what_its_matrix_holds():
+    document = {"stops": [{"id": "a"}, {"id": "b", "window": "8:00-10:00"}], "matrix": [[0, 5], [5, 0]]}
+    found = round_from_document(document | {"matrix_unit": "minutes"})
+    assert found.legs[ANY].duration[0, 1] == 300
+    with pytest.raises(InputError, match="--matrix-unit 'days'; the choices are seconds, minutes, hours, lengths"):
+        round_from_document(document | {"matrix_unit": "days"})
+
+
+def test_a_unit_without_a_plain_matrix_is_refused():
+    with pytest.raises(InputError, match="--matrix-unit says what a matrix holds, but there is none"):
+        read(WINDOWS, speed=36, matrix_unit="minutes")
+    with pytest.raises(InputError, match="its durations are seconds, its distances metres; leave --matrix-unit out"):
+        parse_round(WINDOWS.encode(), "a.csv", matrix=(OSRM.encode(), "m.json"), options={"matrix_unit": "minutes"})
+
+
+def test_a_speed_and_a_rounding_that_change_nothing_are_told():
+    matrix = (json.dumps({"durations": [[0, 5, 9], [5, 0, 5], [9, 5, 0]]}).encode(), "m.json")
+    found = parse_round(WINDOWS.encode(), "a.csv", matrix=matrix, options={"speed": 30, "round": "nearest"})
+    assert found is not None
+    assert "the speed is not used, since durations are given" in found.notes
+    assert "the matrix is not rounded; --round nearest is for lengths between coordinates" in found.notes
+
+
+def test_options_that_no_vehicle_needs_are_told():
+    table = (b"id,capacity,trips\nv,9,3\nw,9,2\n", "vans.csv")
+    options = {"trips": 1, "capacity": 5, "max_stops": 2}
+    found = parse_round(b"id,x,y\nd,0,0\na,3,4\n", "a.csv", vehicles=table, options=options)
+    assert found is not None
+    assert [van.trips for van in found.vehicles] == [3, 2]
+    assert "not used, since every vehicle gives its own: capacity, trips" in found.notes
+
+
+def test_what_is_said_of_a_depot_and_not_used_is_told():
+    text = "id,x,y,demand,service,depot\nD1,0,0,7,10,1\nD2,9,9,0,,1\na,3,4,1,5,\n"
+    found = read(text, capacity=9, speed=60)
+    assert "of the depot not used: demand, service" in found.notes
+    assert any(note.startswith("no vehicle starts or ends at the depot 'D2'; a table") for note in found.notes)
+    with pytest.raises(InputError, match="line 2: a depot with 2 windows; give one, from the first to the last"):
+        read("id,x,y,window\nd,0,0,8:00-12:00;14:00-18:00\na,3,4,\n", speed=60)
+
+
+def test_a_capacity_that_is_blank_in_one_dimension_is_no_limit():
+    text = "id,x,y,demand_kg,demand_m3\nd,0,0,,\na,3,4,100,2\n"
+    for vans in (b"id,capacity_kg\nv,300\n", b"id,capacity_kg,capacity_m3\nv,300,\n"):
+        found = parse_round(text.encode(), "a.csv", vehicles=(vans, "vans.csv"))
+        assert found is not None
+        assert found.vehicles[0].capacity == (300, FOREVER)
+        assert "without a capacity in each dimension, so that they hold any amount: v" in found.notes
+
+
+def test_limits_of_time_without_a_unit_are_told():
+    found = read(WINDOWS, speed=36, max_duration="300")
+    assert found.vehicles[0].max_duration == 300 * 60
+    assert "in minutes, since times are clock times: --max-duration" in found.notes
+
+
+def test_stops_with_the_same_coordinates_are_at_one_place():
+    text = "id,x,y,setup,depot\na,3,4,5,\nd,0,0,,1\nb,3,4,5,\nc,0,0,5,\n"
+    found = read(text, speed=36)
+    assert [stop.place for stop in found.stops] == [0, 0, 1]
+    (route,) = plan_of(found, (Drive(0, (2, 0, 1)),)).routes
+    assert [visit.departure - visit.start for visit in route.visits if visit.stop is not None] == [0, 5, 0]
+
+
+def test_a_place_far_from_all_others_is_told():
+    rows = "".join(f"s{i},52.{i}1,4.{i}2,5\n" for i in range(9))
+    found = read(f"id,lat,lon,service\nd,52.3,4.5,\n{rows}off,4.45,52.35,5\n")
+    assert "far from all others: 'off' (line 12); lat and lon may be swapped there" in found.notes
+
+
+def test_driving_that_takes_no_time_is_told():
+    found = read("id,x,y,service\nd,0,0,\na,3,4,5\n")
+    assert "no durations are known, so driving takes no time; a speed gives them (--speed)" in found.notes
 
 
 def test_durations_alone_are_the_cost():

@@ -3,9 +3,9 @@
     python benchmarks/rounds_optimum.py --minutes 20               # rounds of 6 and 7 stops, one after the other
     python benchmarks/rounds_optimum.py --stops 4,5 --minutes 2
 
-All orders of all sets of stops are enumerated, with all reloads (tests/rounds/brute_force_rounds.py), which takes
-seconds to minutes a round; those with more than --most orders are passed over. Prints how many plans are as good as the
-optimum, how far the others are above it, and how many would be below it, which none may be: exits with 1 if one is.
+All orders of all sets of stops are enumerated, with all reloads (tests/rounds/brute_force_rounds.py), which takes from
+a second to minutes a round; those with more than --most orders are passed over. Prints how many plans are as good as
+the optimum, how far the others are above it, and how many would be below it, which none may be: exits with 1 if one is.
 """
 
 from __future__ import annotations

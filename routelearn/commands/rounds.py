@@ -303,11 +303,13 @@ def itinerary(solution: RoundSolution, route: Route) -> Table:
     for name in ("arrives", "waits", "leaves", *(("load",) if loaded else ()), "so far"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("window")
+    # Without a clock, a whole route may take less than a second; errors of adding up are no waiting.
+    least = 0.5 if day is not None else 1e-4 * (route.visits[-1].arrival - route.visits[0].departure)
     for visit in route.visits:
         cells = [escape(visit.id if visit.kind == "stop" else f"({visit.kind}) {visit.id}".strip())]
         cells.append("" if visit.kind == "start" else minute(solution, visit.arrival))
         wait = visit.wait if day is None else 60 * round(visit.wait / 60)
-        cells.append(length(day, wait) if wait > 0.5 else "")
+        cells.append(length(day, wait) if wait > least else "")
         cells.append("" if visit.kind == "end" else minute(solution, visit.departure))
         cells += [amount_words(visit.load)] if loaded else []
         cells.append(figure(visit.distance_so_far))

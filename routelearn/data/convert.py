@@ -123,8 +123,8 @@ def _check_rules(stops: Stops, problem: Problem) -> None:
 def check_fillable(problem: Problem, source: str) -> None:
     if unknown := unfilled(problem):
         raise InputError(
-            f"{source}: {problem.name} needs {' and '.join(unknown)} for its instances, which stops cannot give; "
-            "evaluate takes them from an .npz"
+            f"{source}: the problem {problem.name} needs {' and '.join(unknown)} for its instances, "
+            "which stops cannot give; evaluate takes them from an .npz"
         )
 
 

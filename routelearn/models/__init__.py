@@ -43,11 +43,7 @@ def load_model(
     As section B.5 of the paper suggests: a model does best near the sizes it was trained on.
     """
     if path is not None:
-        named = FOLDER / f"{path}.safetensors"
-        if not named.is_file() and not Path(path).is_file():
-            have = ", ".join(shipped()) or "none"
-            raise InputError(f"{path}: no such model file, and no shipped model has that name (the choices are {have})")
-        model = load(named if named.is_file() else path, device)
+        model = load(file_of(path), device)
         if problem is not None and model.problem != problem:
             raise InputError(f"{path}: a model for {model.problem}, not for {problem}")
         return model
@@ -56,12 +52,23 @@ def load_model(
     return load(FOLDER / f"{which(problem, n)}.safetensors", device)
 
 
+def file_of(path: str | Path) -> Path:
+    """The file of a model that is named by its path or by the name under which it ships."""
+    named = FOLDER / f"{path}.safetensors"
+    if not named.is_file() and not Path(path).is_file():
+        have = ", ".join(shipped()) or "none"
+        raise InputError(f"{path}: no such model file, and no shipped model has that name (the choices are {have})")
+    return named if named.is_file() else Path(path)
+
+
 def which(problem: str, n: int | None = None) -> str:
     """The name of the shipped model that load_model takes: the lowest cost at the size nearest to n that was validated.
 
     Without n the largest size decides, where a poor model costs most.
     """
     candidates = {name: _costs(entry["card"]) for name, entry in shipped().items() if entry["problem"] == problem}
+    if not candidates and problem in shipped():
+        raise InputError(f'{problem} is a model, not a problem; load it with path="{problem}"')
     if not candidates:
         have = ", ".join(sorted({entry["problem"] for entry in shipped().values()})) or "none"
         raise InputError(f"no trained model ships for {problem} yet (models ship for: {have}); give a model file")

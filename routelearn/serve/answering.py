@@ -41,8 +41,8 @@ METRICS = tuple(name for name in FROM_COORDINATES if name != "GEO")  # of places
 SOURCE = "the request"
 
 # How messages call the fields of a request; the first one that a message names is the field it is about.
-_SPOKEN = {"decoding": "decode", "places": "coords", "id": "ids"}
-_OTHERS = ("metric", *PLACES, "ids", "depot", "seconds", "solver", "problem", "decode")
+_SPOKEN = {"decoding": "decode", "places": "coords", "latitude": "latlon", "id": "ids"}
+_OTHERS = ("metric", *PLACES, "ids", "depot", "seconds", "solver", "problem", "decode", "speed")
 _ROW = re.compile(r"instance (\d+)\b")
 _SHARED = ("problem", "seconds", "solver", "decode")  # fields that a batch has once
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from routelearn.data.numbers import shown
 from routelearn.serve.limits import Refused
+from routelearn.serve.schemas import OF_ROUNDS
 
 SOURCE = "the request"
 PAIRS = ("coords", "latlon")
@@ -25,7 +26,7 @@ OBJECT = ("model_type", "model_attributes_type", "dict_type")
 
 def refusal_of(errors: Sequence[Mapping[str, Any]], keys: Sequence[str], instance_keys: Sequence[str]) -> Refused:
     """The answer 422 for the first of pydantic's errors. `keys` are the request's fields, for one that is unknown."""
-    first = errors[0]
+    first = next((one for one in errors if _of_round(one)), errors[0])
     path = [part for part in first["loc"] if part not in ("body", "query")]
     field = plain(".".join(map(str, _without_types(path)))) or None
     kind, context, given = first["type"], first.get("ctx") or {}, first.get("input")
@@ -42,6 +43,8 @@ def refusal_of(errors: Sequence[Mapping[str, Any]], keys: Sequence[str], instanc
         there = instance_keys if name == "instances" else keys
         what = "the body is empty" if kind == "missing" else f"holds {shown(given)}"
         told = f"{what}; an object is needed, with the keys {', '.join(there)}"
+    elif _of_round(first):
+        told = f"{shown(name)} makes it a round, which is not possible here; /solve, /solve/stream and /jobs take one"
     elif kind == "extra_forbidden":
         known = instance_keys if where.startswith("instance ") else keys
         told = f"{shown(name)} is not known; the keys are {', '.join(known)}"
@@ -64,6 +67,17 @@ def refusal_of(errors: Sequence[Mapping[str, Any]], keys: Sequence[str], instanc
     else:
         told = f"{name} is {shown(given)}; {first['msg'][:1].lower()}{first['msg'][1:]}"
     return Refused(422, plain(f"{where}: {told}"), field=field)
+
+
+def _of_round(error: Mapping[str, Any]) -> bool:
+    """Whether a round was sent where only columns are taken: other errors of its fields would only mislead."""
+    return error["type"] == "extra_forbidden" and error["loc"][-1] in OF_ROUNDS
+
+
+def unknown_parameter(name: str, known: Sequence[str]) -> Refused:
+    """The answer 422 for a parameter of the address that the path does not have."""
+    possible = f"the parameters are {', '.join(known)}" if known else "this path has no parameters"
+    return Refused(422, plain(f"{SOURCE}: {shown(name)} is not known; {possible}"), field=plain(name)[:40])
 
 
 def unreadable(error: Exception) -> str | None:

@@ -14,10 +14,10 @@ from routelearn.data.convert import Converted, to_instance
 from routelearn.data.stops import MATRIX_STOPS, Stops
 from routelearn.errors import InputError
 from routelearn.models.model_file import Model
-from routelearn.problems.base import is_large
+from routelearn.problems.base import Problem, is_large
 from routelearn.runtime.garbage import collected_later
 from routelearn.solving.anytime import anytime, in_threads, one_torch_thread
-from routelearn.solving.arguments import effort, sorted_out, stops_of
+from routelearn.solving.arguments import effort, name_of, sorted_out, stops_of
 from routelearn.solving.board import Board, Event, Watch
 from routelearn.solving.guide import Guide
 from routelearn.solving.heuristic import first_solution
@@ -54,11 +54,11 @@ def solve(
     matrix: Any = None,
     ids: Sequence[str | int] | None = None,
     depot: int | None = None,
-    problem: str | None = None,
+    problem: str | Problem | None = None,
     seconds: float = 1.0,
     seed: int = 0,
     policy: bool = True,
-    model: str | Path | None = None,
+    model: str | Path | Model | None = None,
     threads: int | None = None,
     watch: Watch | None = None,
     **attributes: Any,
@@ -69,10 +69,11 @@ def solve(
     to column. `attributes` are those that the problems declare, by name: of the stops (`demand`, `prize`, `penalty`,
     `real_prize`) as [N] with 0 for the depot, which is row 0 unless `depot` names another, and of the whole
     (`capacity`, `max_length`, `min_prize`) as one number. The problem follows from what is given, or is named
-    (docs/reference/formats.md). `policy=False` searches from a constructive heuristic; `model` is a model file instead
-    of the shipped one. `watch` hears of every new best. The search ends by the clock, so equal seeds may give different
-    solutions, but for 0 seconds.
+    (docs/reference/formats.md). `policy=False` searches from a constructive heuristic; `model` is a model, its file or
+    the name of a shipped one, instead of the shipped one that fits. `watch` hears of every new best. The search ends by
+    the clock, so equal seeds may give different solutions, but for 0 seconds.
     """
+    problem = name_of(problem)
     columns, limits = sorted_out(attributes, problem)
     stops = stops_of(coords=coords, latlon=latlon, matrix=matrix, ids=ids, depot=depot, problem=problem, **columns)
     return solve_stops(
@@ -88,7 +89,7 @@ def solve_stops(
     seconds: float = 1.0,
     seed: int = 0,
     policy: bool = True,
-    model: str | Path | None = None,
+    model: str | Path | Model | None = None,
     threads: int | None = None,
     watch: Watch | None = None,
     given: Tensor | None = None,

@@ -13,6 +13,7 @@ from routelearn.data.numbers import LARGEST, SMALLEST, exact, from_torch, plain,
 from routelearn.data.records import check_degrees
 from routelearn.data.stops import Stops, checked_matrix
 from routelearn.errors import InputError
+from routelearn.problems import PROBLEMS, Problem
 from routelearn.problems.attributes import Attribute
 
 LONGEST = 86_400  # seconds of a search
@@ -101,6 +102,19 @@ def _places(values: Any, name: str, source: str) -> np.ndarray | None:
     if array.ndim != 2 or array.shape[1] != 2 or len(array) == 0:
         raise InputError(f"{source}: {name} has shape {array.shape}; (stops, 2) is needed")
     return array
+
+
+def name_of(problem: str | Problem | None) -> str | None:
+    """The name of a problem, which may be given as the registered object; InputError for any other object."""
+    if problem is None or isinstance(problem, str):
+        return problem
+    name = getattr(problem, "name", None)
+    if not isinstance(name, str) or PROBLEMS.get(name) is not problem:
+        raise InputError(
+            f"the problem is {shown(problem)} that is not registered; name one of {', '.join(PROBLEMS)}, "
+            "or call routelearn.register with it first"
+        )
+    return name
 
 
 def sorted_out(attributes: Mapping[str, Any], problem: str | None) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -27,7 +27,7 @@ from routelearn.problems.base import Problem, concat, is_large, to_device
 from routelearn.runtime.compiling import best_device
 from routelearn.runtime.processors import usable_processors
 from routelearn.solving.anytime import one_torch_thread
-from routelearn.solving.arguments import effort, sorted_out, stops_of
+from routelearn.solving.arguments import effort, name_of, sorted_out, stops_of
 from routelearn.solving.board import Board
 from routelearn.solving.heuristic import first_solution
 from routelearn.solving.loading import load_search
@@ -50,11 +50,11 @@ def solve_many(
     matrix: Any = None,
     ids: Any = None,
     depot: Any = None,
-    problem: str | None = None,
+    problem: str | Problem | None = None,
     seconds: float | None = None,
     seed: int = 0,
     policy: bool = True,
-    model: str | Path | None = None,
+    model: str | Path | Model | None = None,
     decode: str = "greedy",
     device: str = "auto",
     threads: int | None = None,
@@ -70,6 +70,7 @@ def solve_many(
     """
     began = time.perf_counter()
     effort(0 if seconds is None else seconds, seed, threads)  # before any of them is used
+    problem = name_of(problem)
     columns, limits = sorted_out(attributes, problem)
     arguments = {"coords": coords, "latlon": latlon, "matrix": matrix, **columns, "ids": ids}
     given = {name: value for name, value in arguments.items() if value is not None}
@@ -110,7 +111,7 @@ def solve_many_stops(
     seconds: float | None = None,
     seed: int = 0,
     policy: bool = True,
-    model: str | Path | None = None,
+    model: str | Path | Model | None = None,
     decode: str = "greedy",
     device: str = "auto",
     threads: int | None = None,
@@ -182,7 +183,7 @@ def _solve_group(
     end: float | None,
     seed: int,
     policy: bool,
-    model: str | Path | None,
+    model: str | Path | Model | None,
     strategy: Strategy,
     device: torch.device,
     threads: int,

@@ -12,11 +12,16 @@ from routelearn.solving.guide import usable
 
 
 def find_model(
-    problem: Problem, size: int, policy: bool = True, path: str | Path | None = None, device: str = "cpu"
+    problem: Problem, size: int, policy: bool = True, path: str | Path | Model | None = None, device: str = "cpu"
 ) -> tuple[Model | None, tuple[str, ...]]:
     """(a model to use, notes for the user where there is none); `size` in stops or visits (`Converted.size`)."""
     if not policy:
         return None, ()
+    if isinstance(path, Model):
+        if path.problem != problem.name:
+            raise InputError(f"a model for {path.problem}, not for {problem.name}")
+        path.policy.to(device).eval()
+        return path, ()
     if path is not None:
         return _load(problem.name, None, str(path), device, _version(Path(path))), ()
     try:

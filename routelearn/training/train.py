@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from routelearn.errors import InputError
-from routelearn.models import FOLDER
+from routelearn.models import file_of
 from routelearn.problems import Problem
 from routelearn.runtime.compiling import best_device
 from routelearn.settings import parameters_of
@@ -141,10 +141,7 @@ def plan(
     folder = Path(tempfile.mkdtemp(prefix="routelearn-") if out is None else out)
     if any((folder / name).exists() for name in (saving.CHECKPOINT, saving.CONFIG, METRICS)):
         raise InputError(f"{folder}: holds a run already; go on with --resume, or name another folder")
-    start = None
-    if warm_start is not None:
-        shipped = FOLDER / f"{warm_start}.safetensors"
-        start = shipped if shipped.is_file() else Path(warm_start)
+    start = None if warm_start is None else file_of(warm_start)
     begun = {
         "recipe": recipe,
         "config": config and str(Path(config).resolve()),

@@ -13,6 +13,8 @@ from routelearn.models import model_file
 from routelearn.policies.layers import Encoder, deepen
 from routelearn.training.config import TrainConfig
 
+SHOWN = 6  # names of parameters in a note
+
 
 def widened(own: Tensor, theirs: Tensor) -> Tensor | None:
     """A matrix of theirs for more inputs, of which the last ones begin without effect; None: it is no such case."""
@@ -48,12 +50,18 @@ def start_from(policy: Any, config: TrainConfig, path: Path) -> tuple[dict[str, 
         fresh = [name for name in fresh if not name.startswith("encoder.layers.")]
     if changed:
         told = ", ".join(f"{name} {value} (here {options[name]})" for name, value in changed.items())
-        notes.append(f"{path.name} was trained with {told}")
+        notes.append(f"{path.name} was trained with {told}; to go on from it as it was, give the same")
     if fresh:
-        notes.append(f"not in {path.name}, so they start afresh: {', '.join(fresh)}")
+        notes.append(f"not in {path.name}, so they start afresh: {some(fresh)}")
     if dropped := [name for name in theirs if name not in shared]:
-        notes.append(f"of {path.name} not taken: {', '.join(dropped)}")
+        notes.append(f"of {path.name} not taken: {some(dropped)}")
     return model.card, notes
+
+
+def some(names: list[str]) -> str:
+    """A list for a line of the terminal: the first few, and how many more."""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
 
 
 def ancestry(path: Path, card: dict[str, Any]) -> dict[str, Any]:

@@ -298,3 +298,17 @@ def test_many_stops_get_a_line_for_each_vehicle(routelearn, files, inserting, mo
 
 def test_drives_are_what_they_were(files):
     assert planned().plan.drives == DRIVES
+
+
+def test_waiting_is_told_in_rounds_without_a_clock_however_short(routelearn, tmp_path):
+    times = [[0, 0.1, 0.1], [0.1, 0, 0.1], [0.1, 0.1, 0]]
+    stops = [
+        {"id": "A", "x": 1, "y": 0, "windows": [[0.1, 0.15]]},
+        {"id": "B", "x": 1, "y": 1, "windows": [[0.5, 0.6]]},
+    ]
+    document = {"depot": {"x": 0, "y": 0}, "durations": times, "stops": stops, "vehicles": 1}
+    (tmp_path / "small.json").write_text(json.dumps(document))
+    (tmp_path / "plan.json").write_text(json.dumps({"routes": [["A", "B"]]}))
+    _, out, _ = routelearn("check", tmp_path / "plan.json", "--stops", tmp_path / "small.json")
+    [line] = [line.split() for line in out.splitlines() if line.startswith("B ")]
+    assert line[:4] == ["B", "0.25", "0.25", "0.5"], "arrives, waits, leaves"

@@ -40,6 +40,19 @@ def test_every_problem_is_answered_in_the_words_of_its_schema(server, name, seco
     assert answer.history[-1].cost == pytest.approx(answer.cost)
 
 
+def test_a_parameter_that_a_path_does_not_have_is_refused(server):
+    random_one = httpx.get(f"{server.url}/random", params={"problme": "cvrp"})
+    assert (random_one.status_code, random_one.json()["field"]) == (422, "problme")
+    assert random_one.json()["error"] == "the request: 'problme' is not known; the parameters are problem, n, seed"
+    solved = post(server, "/v1/solve?seconds=0", {"coords": SQUARE, "seconds": 0})
+    assert solved.json()["error"] == "the request: 'seconds' is not known; this path has no parameters"
+
+
+def test_a_problem_that_stops_cannot_fill_is_told_at_its_field(server):
+    assert httpx.get(f"{server.url}/random", params={"problem": "vrp"}).json()["field"] == "problem"
+    assert post(server, "/solve", {"latlon": [[0, 0], [100, 0]], "seconds": 0}).json()["field"] == "latlon"
+
+
 def test_the_length_is_that_of_the_tour_and_ids_are_the_users(server):
     ids = ["a", "b", "c", "d", "e"]
     answer = post(server, "/solve", {"coords": SQUARE, "ids": ids, "seconds": 0.1}).json()

@@ -341,10 +341,22 @@ def test_it_is_usable_on_a_phone_in_the_dark(page):
     assert label.evaluate("(text) => text.getBoundingClientRect().height") >= 10, "letters stay legible"
 
 
+LINES = """all => Math.max(...all.map((one) => {
+  const text = document.createRange();
+  text.selectNodeContents(one);
+  return new Set([...text.getClientRects()].map((box) => box.top)).size;
+}))"""
+
+
 def test_the_interface_is_documented_without_network(page, server):
     page.goto(f"{server.url}/docs")
     page.wait_for_function("document.querySelectorAll('#paths fieldset').length >= 9")
     assert "/solve/stream" in page.locator("#paths").inner_text()
+    assert "`" not in page.locator("#paths").inner_text(), "names have a type of their own"
+    for width in (390, 1280):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert page.locator("#about").bounding_box()["x"] >= 8, "a margin"
+        assert page.locator("#paths th").evaluate_all(LINES) == 1, "a status stands on one line"
 
 
 # --------------------------------------------------------------------------------- files as dispatchers have them

@@ -83,13 +83,20 @@ def test_every_violation_is_told(server):
         ({"routes": [["Z"]]}, "the request: route 1 visits 'Z', which is not among the stops"),
         ({"speed": None}, "speed"),
         ({"stops": []}, "the request: 'stops' is empty; a list of stops is needed"),
+        ({"stops": None, "vehicles": None}, "the request: no 'stops'; a list of stops is needed"),
         ({"nonsense": 1}, "'nonsense' is not known"),
+        (
+            {"problem": "tsp"},
+            "the request: the problem is 'tsp', but stops as objects are a round, whose problem is vrp",
+        ),
     ],
 )
 def test_what_is_wrong_is_told_as_on_the_command_line(server, change, words):
     answer = post(server, "/check", {**ROUND, "routes": PLAN, **change})
     assert answer.status_code == 422
     assert words in answer.json()["error"]
+    _, _, keys = answer.json()["error"].partition("; the keys are ")
+    assert len(keys.split(", ")) == len(set(keys.split(", "))), "each is listed once"
 
 
 def test_a_plan_without_routes_is_refused(server):

@@ -58,6 +58,19 @@ def test_an_unknown_key_is_told_with_those_that_are_known():
     assert "decode" not in inner.error, "that is a key of the batch, not of an instance"
 
 
+def test_a_round_where_none_is_taken_is_told_as_one():
+    one = {"depot": {"x": 0, "y": 0}, "stops": [{"x": 1, "y": 2}], "speed": 3}
+    for model, body, where in (
+        (BODIES.batch, {"instances": [one]}, "instances.0.stops"),
+        (BODIES.think, one, "stops"),
+    ):
+        refusal = told(model, body)
+        assert refusal.field == where
+        assert refusal.error.endswith(
+            "'stops' makes it a round, which is not possible here; /solve, /solve/stream and /jobs take one"
+        )
+
+
 def test_instances_are_counted_as_the_answers_are():
     assert told(BODIES.batch, {"instances": []}).error == "the request: instances is empty; at least 1 is needed"
     assert told(BODIES.batch, {}).error == "the request: instances is missing; it is needed"

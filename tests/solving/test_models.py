@@ -5,9 +5,15 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from routelearn.models import FOLDER
-from routelearn.problems import get
-from routelearn.solving import find_model
+import pytest
+
+from routelearn.errors import InputError
+from routelearn.models import FOLDER, load_model
+from routelearn.problems import PROBLEMS, get
+from routelearn.problems.tsp import TSP
+from routelearn.solving import find_model, solve, solve_many
+
+PLACES = [(0, 0), (1, 0), (1, 1), (0, 1)]
 
 
 def test_a_model_file_that_was_replaced_is_read_again(tmp_path: Path) -> None:
@@ -22,3 +28,19 @@ def test_a_model_file_that_was_replaced_is_read_again(tmp_path: Path) -> None:
     assert first is not None
     assert second is not None
     assert second.card["sizes"] != first.card["sizes"]
+
+
+def test_a_model_and_a_problem_may_be_objects() -> None:
+    model, problem = load_model("tsp", 20), PROBLEMS["tsp"]
+    found = solve(PLACES, problem=problem, model=model, seconds=0)
+    assert (found.problem, found.length) == ("tsp", 4)
+    assert [one.length for one in solve_many([PLACES, PLACES], problem=problem, model=model)] == [4, 4]
+    with pytest.raises(InputError, match="a model for tsp, not for cvrp"):
+        solve(PLACES, demand=[0, 1, 1, 1], capacity=2, model=model, seconds=0)
+    with pytest.raises(InputError, match=r"the problem is a TSP that is not registered; name one of tsp, "):
+        solve(PLACES, problem=TSP(), seconds=0)
+
+
+def test_the_name_of_a_model_in_place_of_a_problem_is_told() -> None:
+    with pytest.raises(InputError, match='tsp-20 is a model, not a problem; load it with path="tsp-20"'):
+        load_model("tsp-20")

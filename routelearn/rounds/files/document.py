@@ -40,7 +40,7 @@ def parse(
     if not must and not any(data.get(key) is not None for key in ONLY_ROUNDS) and not beyond(stops, asked):
         return None
     if stray:
-        known = ", ".join((*KEYS, *OPTIONS))
+        known = ", ".join(dict.fromkeys((*KEYS, *OPTIONS)))
         raise InputError(f"{source}: {stray[0][:40]!r} is not known; the keys are {known}")
     if fleet is not None and options.get("vehicles") is not None:
         raise InputError(f"{source}: gives its vehicles; leave --vehicles out")
@@ -88,7 +88,8 @@ def _rows(data: Mapping[str, Any], source: str, given: Given | None) -> list[Row
     """The depots with places of their own, then the stops; every one has an id."""
     raw = data.get("stops")
     if not isinstance(raw, list) or not raw:
-        raise InputError(f"{source}: 'stops' is {'empty' if raw == [] else shown(raw)}; a list of stops is needed")
+        told = "no 'stops'" if raw is None else f"'stops' is {'empty' if raw == [] else shown(raw)}"
+        raise InputError(f"{source}: {told}; a list of stops is needed")
     stops = [_stop(stop, source, i) for i, stop in enumerate(raw, 1)]
     if all(blank(stop.get("id")) for stop in stops):
         names = [str(stop.get("name") or "").strip() for stop in stops]

@@ -123,6 +123,11 @@ def round_from_document(document_: Mapping[str, Any], source: str = "request") -
     """The round of a decoded JSON document: our own (`stops`), or VROOM's (`jobs`, `shipments`)."""
     if not isinstance(document_, Mapping):
         raise InputError(f"{source}: {shown(document_)}; an object with 'stops', or with 'jobs', is needed")
+    if (said := document_.get("problem")) not in (None, PROBLEM):
+        raise InputError(
+            f"{source}: the problem is {shown(said)}, but stops as objects are a round, whose problem is {PROBLEM}; "
+            "leave the problem out, or give the places as coords, latlon or matrix"
+        )
     found = _of_json(dict(document_), source, {}, None, None, True)
     assert found is not None
     return found

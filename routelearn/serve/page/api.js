@@ -32,8 +32,13 @@ async function request(path, body, signal) {
   return response;
 }
 
-export const get = async (path) => (await request(path)).json();
-export const post = async (path, body, signal) => (await request(path, body, signal)).json();
+// An answer that broke off on its way.
+function lost(error) {
+  throw error.name === "AbortError" ? error : new Failure({ error: "the connection to the service was lost" }, 0);
+}
+
+export const get = async (path, signal) => (await request(path, undefined, signal)).json().catch(lost);
+export const post = async (path, body, signal) => (await request(path, body, signal)).json().catch(lost);
 
 // What /healthz tells, also while it answers 503; null if it cannot be asked.
 export const health = async () => {
@@ -47,9 +52,10 @@ export const health = async () => {
 // Server-sent events of a POST: `hear(answer)` for each better one and the last, in order.
 export async function stream(path, body, hear, signal) {
   const reader = (await request(path, body, signal)).body.pipeThrough(new TextDecoderStream()).getReader();
-  let text = "";
+  let [text, whole] = ["", false];
   for (;;) {
-    const { value, done } = await reader.read();
+    const { value, done } = await reader.read().catch(lost);
+    if (done && !whole) lost(new Error("no event `done`"));
     if (done) return;
     text += value;
     let end;
@@ -61,6 +67,7 @@ export async function stream(path, body, hear, signal) {
       if (!event || !data) continue;
       const answer = JSON.parse(data.slice(6));
       if (event.slice(7) === "failed") throw new Failure(answer, 503);
+      whole = event.slice(7) === "done";
       hear(answer);
     }
   }

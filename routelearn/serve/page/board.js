@@ -6,7 +6,9 @@ import { columns, limits, written } from "./instance.js";
 import { ends } from "./keep.js";
 import { MapView } from "./map.js";
 
-const INVITE = ["Click to place stops", "or take an example.", "Drag to look around, wheel to zoom."];
+const INVITE = matchMedia("(pointer: coarse)").matches
+  ? ["Tap to place stops", "or take an example.", "Drag to look around, two fingers zoom."]
+  : ["Click to place stops", "or take an example.", "Drag to look around, wheel to zoom."];
 
 export class Board {
   constructor(figure, name, handlers) {

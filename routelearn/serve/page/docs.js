@@ -7,6 +7,9 @@ const make = (tag, content, parent) => {
   return made;
 };
 
+// Words in which `names` stand in backticks.
+const words = (text) => text.split("`").map((part, i) => (i % 2 ? make("code", part) : part));
+
 const dark = localStorage.getItem("theme") || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
 document.documentElement.dataset.theme = dark;
 
@@ -49,7 +52,7 @@ function fields(rows, parent) {
     make("td", type(schema), row);
     const given = required ? "required" : "default" in schema ? `default ${JSON.stringify(schema.default)}` : "optional";
     make("td", [given, ...bounds(schema)].join("; "), row);
-    make("td", description || "", row);
+    make("td", words(description || ""), row);
   }
 }
 
@@ -63,7 +66,7 @@ const contents = (content) =>
 function operation(path, method, call) {
   const box = make("fieldset", undefined, document.getElementById("paths"));
   make("legend", `${method.toUpperCase()} ${path}`, box);
-  for (const words of call.description.split("\n\n")) make("p", words, box);
+  for (const paragraph of call.description.split("\n\n")) make("p", words(paragraph), box);
   make("p", `Operation ${call.operationId}${call.security ? "; needs a token where the service asks for one" : ""}`, box).className = "hint";
   if (call.parameters) fields(call.parameters.map((one) => [one.name, one.schema, one.required, one.description || one.schema.description]), box);
   const body = call.requestBody?.content["application/json"];
@@ -72,7 +75,7 @@ function operation(path, method, call) {
   for (const [status, answer] of Object.entries(call.responses).sort()) {
     const row = make("tr", undefined, answers);
     make("th", status, row).scope = "row";
-    make("td", answer.description, row);
+    make("td", words(answer.description), row);
     make("td", contents(answer.content), row);
   }
   attempt(box, path, method, body);
@@ -109,6 +112,6 @@ for (const [name, schema] of Object.entries(api.components.schemas).sort()) {
   const section = make("section", undefined, document.getElementById("schemas"));
   section.id = `schema-${name}`;
   make("h3", name, section);
-  if (schema.description) make("p", schema.description, section);
+  if (schema.description) make("p", words(schema.description), section);
   fields(properties(schema), section);
 }

@@ -67,12 +67,15 @@ export class Itinerary {
   }
 
   #droppable(target, route, position) {
+    const stop = (event) => event.dataTransfer.types.includes("text/plain"); // and not a file
     target.addEventListener("dragover", (event) => {
+      if (!stop(event)) return;
       event.preventDefault();
       target.classList.add("over");
     });
     target.addEventListener("dragleave", () => target.classList.remove("over"));
     target.addEventListener("drop", (event) => {
+      if (!stop(event)) return;
       event.preventDefault();
       target.classList.remove("over");
       this.move(event.dataTransfer.getData("text/plain"), route, position);
@@ -83,9 +86,10 @@ export class Itinerary {
     row.addEventListener("keydown", (event) => {
       if (!event.altKey) return;
       const ways = { ArrowUp: [route, position - 1], ArrowDown: [route, position + 2], ArrowLeft: [route - 1, 0], ArrowRight: [route + 1, 0] };
-      const [to, at] = ways[event.key] || [];
-      if (to === undefined || to < 0 || to >= count || at < 0) return;
-      event.preventDefault();
+      if (!ways[event.key]) return;
+      event.preventDefault(); // also where there is no way: the browser's own would leave the page
+      const [to, at] = ways[event.key];
+      if (to < 0 || to >= count || at < 0) return;
       this.move(id, to, at);
     });
   }

@@ -23,6 +23,7 @@ let instance = new Instance();
 let answers = { a: null, b: null };
 let step = null; // the step of a construction that is shown
 let running = null; // AbortController of a search
+let loading = null; // AbortController of stops that are being fetched
 let started = null; // a promise that the problems are known, or the reason told why not
 
 const UNKNOWN = { attributes: [], solvers: [], model: null }; // until the service has told its problems
@@ -52,7 +53,10 @@ const player = new Player(
 );
 
 // A round has a view of its own, in place of the boards.
-const view = new RoundView((how) => attempt("round", how), () => ($("count").textContent = instance.stops.length));
+const view = new RoundView((how) => attempt("round", how), () => {
+  running?.abort();
+  $("count").textContent = instance.stops.length;
+});
 const scores = new Scores(() => ({ instance, info: info(), problems, seconds: seconds() }), attempt);
 
 // ---------------------------------------------------------------------------------------------- showing
@@ -199,9 +203,16 @@ function compare() {
 
 // ---------------------------------------------------------------------------------------------- loading
 
+// Fetch stops. What people do last counts: whatever was being fetched before is given up.
+const load = (how) => attempt("stops", () => {
+  loading?.abort();
+  loading = new AbortController();
+  return how(loading.signal);
+});
+
 // The service reads the file, as the command line does: `content` is its text, or its bytes in base64.
-async function read(name, content, given) {
-  const fields = await post("stops", { name, ...content, ...given });
+async function read(name, content, given, signal) {
+  const fields = await post("stops", { name, ...content, ...given }, signal);
   if (fields.round) {
     running?.abort();
     view.show(name, fields.round, fields.notes || [], fields.unit);
@@ -217,7 +228,14 @@ function use(found) {
   methods();
 }
 
-const random = (problem, n) => get(`random?problem=${problem}&n=${n}&seed=${Math.floor(Math.random() * 2 ** 31)}`);
+const random = (problem, n, signal) => get(`random?problem=${problem}&n=${n}&seed=${Math.floor(Math.random() * 2 ** 31)}`, signal);
+
+// One file that was chosen or dropped.
+const open = (files) => load(async (signal) => {
+  if (files.length > 1) throw new Failure({ error: "several files; open the stops first, vehicles have a field of their own", field: "coords" }, 0);
+  const [content, given] = await Promise.all([bytes(files[0]), fleet()]);
+  await read(files[0].name, { base64: content }, given, signal);
+});
 
 // The button that was pressed may be gone: the focus goes to what it brought.
 function look() {
@@ -225,13 +243,13 @@ function look() {
 }
 
 const examples = {
-  file: (one) => attempt("stops", async () => {
-    await read(one.name, { text: one.text }, one.given);
+  file: (one) => load(async (signal) => {
+    await read(one.name, { text: one.text }, one.given, signal);
     if (!view.open) change(() => Object.assign(instance.limits, one.limits));
     look();
   }),
-  random: (problem, n) => attempt("stops", async () => {
-    use(Instance.from(await random(problem, n), problems, problem));
+  random: (problem, n) => load(async (signal) => {
+    use(Instance.from(await random(problem, n, signal), problems, problem));
     look();
   }),
 };
@@ -250,22 +268,34 @@ function fromLink() {
 function wire() {
   const on = (id, kind, how) => $(id).addEventListener(kind, how);
   on("problem", "change", () => {
+    loading?.abort();
     change(() => (instance.problem = $("problem").value));
     methods();
   });
   on("random", "click", () => examples.random(instance.problem, Number($("random-n").value)));
-  on("example", "click", () => attempt("stops", async () => {
-    const fields = await random(instance.problem, Math.max(2, instance.stops.length - (info().has_depot ? 1 : 0)));
+  on("example", "click", () => load(async (signal) => {
+    const fields = await random(instance.problem, Math.max(2, instance.stops.length - (info().has_depot ? 1 : 0)), signal);
     change(() => instance.complete(info(), fields));
   }));
   on("add", "click", () => change(() => instance.add(...boards.a.map.somewhere())));
-  on("clear", "click", () => change(() => (instance = new Instance(instance.problem))));
-  on("file", "change", () => attempt("stops", async () => {
-    const [file] = $("file").files;
+  on("clear", "click", () => {
+    loading?.abort();
+    change(() => (instance = new Instance(instance.problem)));
+  });
+  on("file", "change", () => {
+    const files = [...$("file").files];
     $("file").value = "";
-    if (file) await read(file.name, { base64: await bytes(file) }, await fleet());
-  }));
-  on("read", "click", () => attempt("stops", async () => read("the text", { text: $("paste").value }, await fleet())));
+    if (files.length) open(files);
+  });
+  // A file may be dropped anywhere; fields of files take their own.
+  const dropped = (event) => event.dataTransfer.types.includes("Files") && !event.target.closest?.("input[type=file]");
+  window.addEventListener("dragover", (event) => dropped(event) && event.preventDefault());
+  window.addEventListener("drop", (event) => {
+    if (!dropped(event)) return;
+    event.preventDefault();
+    if (event.dataTransfer.files.length) open([...event.dataTransfer.files]);
+  });
+  on("read", "click", () => load(async (signal) => read("the text", { text: $("paste").value }, await fleet(), signal)));
   on("details", "toggle", () => drawTable(instance, info(), change));
   on("compare", "change", compare);
   on("solve", "click", () => attempt("solve", solve));

@@ -14,7 +14,7 @@ const WIDE = matchMedia("(min-width: 1100px)"); // where the itinerary stands be
 export class RoundView {
   // `closed()`: what is done when the boards are there again.
   constructor(attempt, closed) {
-    Object.assign(this, { attempt, closed, document: null, answer: null, before: null, moved: false, open: false });
+    Object.assign(this, { attempt, closed, document: null, answer: null, before: null, wanted: null, moved: false, open: false });
     this.map = new MapView($("round-map"), "map of the round");
     this.itinerary = new Itinerary($("round-plan"), (...given) => this.move(...given));
     $("round-close").addEventListener("click", () => this.close());
@@ -27,7 +27,7 @@ export class RoundView {
 
   // `unit`: of lengths, where the file tells it.
   show(name, round, notes, unit) {
-    Object.assign(this, { document: round, answer: null, before: null, open: true, name, unit: unit ? ` ${unit}` : "" });
+    Object.assign(this, { document: round, answer: null, before: null, wanted: null, open: true, name, unit: unit ? ` ${unit}` : "" });
     this.#visible();
     $("round-title").textContent = `${name}: ${round.stops.length} stops`;
     $("round-notes").textContent = notes.join("\n");
@@ -54,6 +54,7 @@ export class RoundView {
   // Plans are drawn as they are found, until a stop is moved; a search that is stopped leaves its last one.
   async solve(seconds, signal) {
     this.moved = false;
+    this.wanted = null;
     const hear = (plan) => this.moved || this.#take(plan, true);
     await stream("solve/stream", { ...this.document, seconds, drawing: true }, hear, signal);
   }
@@ -62,6 +63,7 @@ export class RoundView {
   #take(answer, solved) {
     const first = !this.answer;
     this.answer = answer;
+    this.wanted = null;
     if (solved) this.before = answer;
     $("round-undo").disabled = solved;
     $("round-print").disabled = false;
@@ -82,21 +84,37 @@ export class RoundView {
     return routes;
   }
 
-  // Put a stop before the visit at `position` of a route; route null: leave it out.
+  // Put a stop before the visit at `position` of a route as it is drawn; route null: leave it out. Moves that come before
+  // the service has answered add up in `wanted`, and only the answer to the last of them is taken.
   async move(id, route, position) {
     this.moved = true;
-    const routes = this.#routes();
+    const is = (one) => (visit) => visit.kind === "stop" && visit.id === one;
+    const before = route === null ? null : this.#routes()[route].visits.slice(position).find((visit) => visit.kind === "stop" && visit.id !== id);
+    const routes = structuredClone(this.wanted) || this.#routes();
     for (const [at, one] of routes.entries()) {
-      const found = one.visits.findIndex((visit) => visit.kind === "stop" && visit.id === id);
+      const found = one.visits.findIndex(is(id));
       if (found < 0) continue;
       one.visits.splice(found, 1);
       if (at === route && found < position) position -= 1;
     }
-    if (route !== null) routes[route].visits.splice(position, 0, { kind: "stop", id });
+    if (route !== null) {
+      const { visits } = routes[route];
+      const there = this.wanted && before ? visits.findIndex(is(before.id)) : -1;
+      visits.splice(there < 0 ? position : there, 0, { kind: "stop", id });
+    }
+    this.wanted = routes;
     await this.attempt(async () => {
       const sent = routes.filter((one) => one.visits.some((visit) => visit.kind === "stop"));
-      this.#take(await post("check", { ...this.document, routes: sent, drawing: true }), false);
-      this.itinerary.focus(id);
+      try {
+        const answer = await post("check", { ...this.document, routes: sent, drawing: true });
+        if (this.wanted !== routes) return;
+        this.#take(answer, false);
+        this.itinerary.focus(id);
+      } catch (error) {
+        if (this.wanted !== routes) return; // nobody waits for it any more
+        this.wanted = null;
+        throw error;
+      }
     });
   }
 

@@ -7,6 +7,7 @@ import { choices, options } from "./methods.js";
 
 const FIRST = ["both", "greedy"]; // ticked until somebody chooses
 const DRAWN = 2 ** 31;
+const MOST = 50; // instances of one run
 
 export class Scores {
   // `now()`: {instance, info, problems, seconds}, what is on the page.
@@ -40,12 +41,13 @@ export class Scores {
     return [...$("scores-methods").querySelectorAll("input:checked")].map((box) => box.value);
   }
 
-  async #instances(info) {
+  async #instances(info, signal) {
     const { instance, problems } = this.now();
     if ($("scores-which").value === "current") return [instance.fields(info)];
     const [count, n] = [$("scores-count"), $("scores-n")].map((input) => Math.max(1, Math.floor(Number(input.value)) || 1));
+    if (count > MOST) throw new Failure({ error: `${count} instances; at most ${MOST} are possible here` }, 0);
     const seed = Math.floor(Math.random() * DRAWN);
-    const drawn = Array.from({ length: count }, (_, i) => get(`random?problem=${info.id}&n=${n}&seed=${(seed + i) % DRAWN}`));
+    const drawn = Array.from({ length: count }, (_, i) => get(`random?problem=${info.id}&n=${n}&seed=${(seed + i) % DRAWN}`, signal));
     return (await Promise.all(drawn)).map((fields) => Instance.from(fields, problems, info.id).fields(info));
   }
 
@@ -55,8 +57,9 @@ export class Scores {
     const methods = this.#ticked();
     if (!methods.length) throw new Failure({ error: "tick at least one method for the score board" }, 0);
     this.running?.abort();
-    const { signal } = (this.running = new AbortController());
-    const instances = await this.#instances(info);
+    const mine = (this.running = new AbortController());
+    const { signal } = mine;
+    const instances = await this.#instances(info, signal);
     Object.assign(this, { results: methods.map((value) => ({ value, words: names.get(value), found: [] })), info });
     $("scores-stop").disabled = false;
     this.#show();
@@ -71,10 +74,10 @@ export class Scores {
       }
       $("scores-status").textContent = `Done: ${plural(this.results.length, "method")} over ${plural(instances.length, "instance")}.`;
     } catch (error) {
-      $("scores-status").textContent = error.name === "AbortError" ? "Stopped." : "";
+      if (this.running === mine) $("scores-status").textContent = error.name === "AbortError" ? "Stopped." : "";
       throw error;
     } finally {
-      $("scores-stop").disabled = true;
+      if (this.running === mine) $("scores-stop").disabled = true; // otherwise a newer run has it
     }
   }
 

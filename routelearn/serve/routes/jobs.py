@@ -56,7 +56,7 @@ def add(table: Table, *, here: bool) -> None:
 
     @table.get(
         "/jobs/{id}", response_model=s.Job,
-        responses=failures(*ALWAYS, 404, 406, 409, 422, 501) | described(formats.OF_ROUND),
+        responses=failures(*ALWAYS, 404, 406, 409, 501) | described(formats.OF_ROUND),
     )  # fmt: skip
     async def get_job(request: Request, id: Name) -> Response:
         """The state of a job, and its answer when it is done; in another type than JSON the answer alone."""
@@ -72,7 +72,7 @@ def add(table: Table, *, here: bool) -> None:
             raise Refused(409, f"the job is {job.state}; its answer in that type is there when it is done")
         return response(200, job.answers[form], form)
 
-    @table.delete("/jobs/{id}", status_code=204, responses=failures(*ALWAYS, 404, 422, 501))
+    @table.delete("/jobs/{id}", status_code=204, responses=failures(*ALWAYS, 404, 501))
     async def delete_job(request: Request, id: Name) -> Response:
         """Cancel a job that has not ended, which stays as cancelled; forget one that has."""
         allowed()

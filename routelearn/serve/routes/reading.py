@@ -28,7 +28,7 @@ def add(table: Table) -> None:
 
     @table.get(
         "/random", response_model=table.bodies.problem, response_model_exclude_none=True,
-        responses=failures(*ALWAYS, 422),
+        responses=failures(*ALWAYS),
     )  # fmt: skip
     async def random_instance(
         problem: Annotated[str, Query(max_length=40, description="problem id")] = FIRST,

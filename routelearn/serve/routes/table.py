@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Request
+from fastapi import APIRouter, Body, Depends, Request
 from fastapi.responses import Response
+from fastapi.routing import APIRoute
 from pydantic import TypeAdapter
 
 from routelearn.serve import formats
 from routelearn.serve import schemas as s
 from routelearn.serve.parsing import AS_BYTES, UnreadRoute
 from routelearn.serve.service import Service
+from routelearn.serve.words import unknown_parameter
 
 WORDS = {
     400: "not JSON", 401: "no token, or a wrong one", 403: "not allowed here", 404: "no such job",
@@ -33,7 +35,7 @@ def failures(*statuses: int) -> Described:
 
 
 READING = (400, 408, 413, 415, 422)  # of a body
-ALWAYS = (401, 429)  # of all that needs a token
+ALWAYS = (401, 422, 429)  # of all that needs a token
 FAILURES = failures(*sorted((*READING, *ALWAYS, 503)))
 
 
@@ -48,11 +50,19 @@ def typed(*possible: str) -> Described:
     return {200: {"description": f"the answer; {BY_HEADER}", "content": content}}
 
 
+async def known_parameters(request: Request) -> None:
+    """Refuse a parameter in the address that the path does not have, as an unknown field of a body is refused."""
+    route: APIRoute = request.scope["route"]
+    known = [one.alias for one in route.dependant.query_params]
+    if (stray := next((name for name in request.query_params if name not in known), None)) is not None:
+        raise unknown_parameter(stray, known)
+
+
 class Table(APIRouter):
     """Routes with their bodies read beside the event loop."""
 
     def __init__(self, service: Service, bodies: s.Bodies):
-        super().__init__(route_class=UnreadRoute)
+        super().__init__(route_class=UnreadRoute, dependencies=[Depends(known_parameters)])
         self.service, self.bodies = service, bodies
 
     def taking(self, path: str, **described: Any) -> Callable[[Handler], Any]:

@@ -19,7 +19,7 @@ from routelearn.search.compiling import inlined, kernel, merged
 from routelearn.search.graph import below, draw
 
 RETRIED = 10  # stops that nobody visits, tried again in each step
-OPENED = 0.3  # how often one of them is visited against its price, so that its neighbours can join it
+OPENED = 0.2  # how often one of them is visited against its price, so that its neighbours can join it
 NEIGHBOURS = 30  # and how many are tried then
 RETYPED = 0.1  # how often a ruined route goes to a vehicle of another kind, where there are several
 CROSSED = 0.2  # how often two routes exchange their ends instead

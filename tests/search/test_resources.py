@@ -131,20 +131,21 @@ def cheapest(x, kinds, n: int) -> float:
     return float(best[-1])
 
 
-def case(*kinds: Any, slow: bool = True):
-    """Every combination is compiled for itself, which takes a while."""
-    marks = pytest.mark.slow if slow else ()
-    return pytest.param(kinds, id="+".join(kind.__name__ for kind in kinds), marks=marks)
+def case(*kinds: Any):
+    return pytest.param(kinds, id="+".join(kind.__name__ for kind in kinds))
 
 
-KINDS = [  # by themselves and with others; each of them joined, added or told step by step
-    case(Load, slow=False), case(Load, Length, slow=False), case(Load, Windows, slow=False), case(Clock),
-    case(Load, Length, Windows),
-]  # fmt: skip
+# Each is compiled for itself, which takes a while.
+KINDS = [case(Load), case(Load, Length), case(Load, Length, Windows)]
 
 
 @pytest.mark.parametrize("kinds", KINDS)
 def test_the_search_keeps_the_rules_and_finds_the_optimum(kinds) -> None:
+    finds_the_optimum(kinds)
+    every_phase_keeps_the_rules(kinds)
+
+
+def finds_the_optimum(kinds) -> None:
     for seed in range(2):
         x = get("cvrp").sample(NumpyRng(seed), 1, 6)
         engine = RoutesEngine(Timed(kinds), x, seed)
@@ -159,11 +160,10 @@ def test_the_search_keeps_the_rules_and_finds_the_optimum(kinds) -> None:
         long = sum(legs[i, j] for route in split(tour) for i, j in pairwise((0, *route, 0)))
         assert long == pytest.approx(engine.real[1])
         assert long == pytest.approx(cheapest(x, kinds, 6))
-    every_phase_keeps_the_rules(kinds)
 
 
 def every_phase_keeps_the_rules(kinds) -> None:
-    """Of a larger search; in the same test, so that a combination is compiled once."""
+    """Of a larger search."""
     x = get("cvrp").sample(NumpyRng(7), 1, 60)
     engine = RoutesEngine(Timed(kinds), x, 1)
     engine.construct()
@@ -189,6 +189,8 @@ def every_phase_keeps_the_rules(kinds) -> None:
 def test_labels_joined_and_step_by_step_lead_to_the_same_search() -> None:
     found = []
     for kind in (Windows, Clock):
+        finds_the_optimum((kind,))
+        every_phase_keeps_the_rules((kind,))
         x = get("cvrp").sample(NumpyRng(3), 1, 40)
         engine = RoutesEngine(Timed((kind,)), x, 5)
         engine.construct()

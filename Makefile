@@ -36,10 +36,9 @@ test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 -m "not slow and not extra"
 
 # All tests, with every optional solver installed. What numba compiles is compiled before, once, not by each process.
-# One process more than processors: many tests wait.
 test-all: $(VENV)/.extras
 	$(BIN)/python -m routelearn.commands.warm_up --large
-	$(BIN)/python -m pytest -n 3 --dist worksteal --durations 25
+	$(BIN)/python -m pytest -n 2 --dist worksteal --durations 25
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

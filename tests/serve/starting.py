@@ -100,7 +100,7 @@ QUOTAS = {
 
 
 class Guarded(Server):
-    """A server with tokens of several names and quotas, and an access log."""
+    """A server with tokens of several names and quotas, an access log, and one origin whose pages may ask."""
 
     unlimited = "that of the environment"
 
@@ -108,7 +108,7 @@ class Guarded(Server):
         self.log, file = folder / "access.log", folder / "tokens.json"
         entries = [{"name": name, "token": self.token(name), **quota} for name, quota in QUOTAS.items()]
         file.write_text(json.dumps({"token": entries}))
-        flags = ("--tokens", file, "--access-log", self.log, "--keep-jobs", 40)
+        flags = ("--tokens", file, "--access-log", self.log, "--keep-jobs", 40, "--cors", "https://example.org")
         super().__init__("--long-workers", 1, "--constructors", 1, *flags, token=self.unlimited)
 
     @property

@@ -294,24 +294,22 @@ def test_a_client_that_reads_slowly_gets_its_whole_answer(hurried):
     assert len(json.loads(rest)["routes"][0]["stops"]) == 1500
 
 
-def test_the_word_bearer_may_be_written_in_any_case(new_server):
-    server = new_server(token="open sesame")
+def test_the_word_bearer_may_be_written_in_any_case(guarded):
     for scheme, status in (("Bearer", 200), ("bearer", 200), ("BEARER", 200), ("Basic", 401)):
-        headers = {"authorization": f"{scheme} open sesame"}
-        assert post(server, "/solve", {"coords": SQUARE, "seconds": 0}, headers=headers).status_code == status
+        headers = {"authorization": f"{scheme} {guarded.unlimited}"}
+        assert post(guarded, "/solve", {"coords": SQUARE, "seconds": 0}, headers=headers).status_code == status
 
 
-def test_paths_open_without_a_token_are_those_of_the_docs(new_server):
+def test_paths_open_without_a_token_are_those_of_the_docs(guarded):
     from routelearn.serve.guard import OPEN
 
-    server = new_server(token="open sesame")
     docs = (Path(__file__).parents[2] / "docs" / "guides" / "serve.md").read_text()
     [line] = [line for line in docs.replace("\n", " ").split(". ") if "open without it" in line]
     for path in (*OPEN, "/page/main.js"):
-        assert httpx.get(server.url + path).status_code == 200
+        assert httpx.get(guarded.url + path).status_code == 200
         assert f"`{path}`" in line or path == "/page/main.js"
     for path in ("/problems", "/models", "/random"):
-        assert httpx.get(server.url + path).status_code == 401
+        assert httpx.get(guarded.url + path).status_code == 401
 
 
 def test_the_soak_in_its_short_form():

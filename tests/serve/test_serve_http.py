@@ -17,6 +17,7 @@ import pytest
 from dispatch_cases import REFUSED, SOLVED
 from paper_problems import PAPER
 from requesting import SQUARE, many, post
+from starting import Server
 
 from routelearn.errors import InputError
 from routelearn.problems import PROBLEMS
@@ -147,8 +148,17 @@ def test_who_asks_before_sending_too_much_is_answered_at_once(server):
         assert client.recv(1000).startswith(b"HTTP/1.1 413")
 
 
-def test_limits_are_named_with_their_values(new_server):
-    server = new_server("--body-kilobytes", 2, "--nodes", 20, "--seconds", 3, "--instances", 2, "--rollouts", 8)
+@pytest.fixture(scope="module")
+def narrow():
+    """A server with small limits."""
+    limits = {"body-kilobytes": 2, "nodes": 20, "seconds": 3, "instances": 2, "rollouts": 8, "queue": 1, "in-flight": 4}
+    flags = [word for name, value in limits.items() for word in (f"--{name}", value)]
+    started = Server("--long-workers", 1, "--constructors", 1, *flags)
+    yield started.wait()
+    started.end()
+
+
+def test_limits_are_named_with_their_values(narrow):
     cases = [
         (413, "body_kilobytes", 2, "/solve", {"coords": many(200)}),
         (422, "nodes", 20, "/solve", {"coords": many(21)}),
@@ -158,20 +168,19 @@ def test_limits_are_named_with_their_values(new_server):
         (422, "nodes", 20, "/stops", {"name": "s.csv", "text": "x,y\n" + "1,2\n" * 21}),
     ]
     for status, limit, value, path, body in cases:
-        response = post(server, path, body)
+        response = post(narrow, path, body)
         told = response.json()
         assert (response.status_code, told["limit"], told["value"]) == (status, limit, value), told
     chunks = (b"x" * 1000 for _ in range(10))  # a body that does not declare its size
-    refused = httpx.post(f"{server.url}/solve", content=chunks)
+    refused = httpx.post(f"{narrow.url}/solve", content=chunks)
     assert (refused.status_code, refused.json()["limit"], refused.json()["value"]) == (413, "body_kilobytes", 2)
 
 
-def test_too_many_requests_are_told_to_wait(new_server):
-    server = new_server("--queue", 1, "--in-flight", 4)
+def test_too_many_requests_are_told_to_wait(narrow):
     statuses = []
 
     def ask(seconds):
-        response = post(server, "/solve", {"coords": many(20), "seconds": seconds})
+        response = post(narrow, "/solve", {"coords": many(20), "seconds": seconds})
         statuses.append(response.status_code)
 
     def begin(*seconds):
@@ -183,13 +192,13 @@ def test_too_many_requests_are_told_to_wait(new_server):
 
     threads = []
     begin(3, 3)
-    refused = post(server, "/solve", {"coords": many(20), "seconds": 3})
+    refused = post(narrow, "/solve", {"coords": many(20), "seconds": 3})
     told = refused.json()
     assert (refused.status_code, told["limit"], told["value"]) == (429, "queue", 1)
     assert "the limit queue is 1" in told["error"]
     assert int(refused.headers["retry-after"]) >= 1
     begin(1, 1)
-    refused = post(server, "/solve", {"coords": SQUARE, "seconds": 0})
+    refused = post(narrow, "/solve", {"coords": SQUARE, "seconds": 0})
     told = refused.json()
     assert (refused.status_code, told["limit"], told["value"]) == (429, "in_flight", 4)
     for thread in threads:
@@ -197,19 +206,18 @@ def test_too_many_requests_are_told_to_wait(new_server):
     assert statuses == [200] * 4, "those that were taken are answered"
 
 
-def test_a_token_is_asked_for_if_there_is_one_and_pages_of_an_origin_let_in(new_server):
-    server = new_server("--cors", "https://example.org", token="open sesame")
-    assert post(server, "/solve", {"coords": SQUARE, "seconds": 0}).status_code == 401
+def test_a_token_is_asked_for_if_there_is_one_and_pages_of_an_origin_let_in(guarded):
+    assert post(guarded, "/solve", {"coords": SQUARE, "seconds": 0}).status_code == 401
     wrong = {"authorization": "Bearer nothing"}
-    assert post(server, "/solve", {"coords": SQUARE, "seconds": 0}, headers=wrong).status_code == 401
-    right = {"authorization": "Bearer open sesame"}
-    assert post(server, "/solve", {"coords": SQUARE, "seconds": 0}, headers=right).status_code == 200
-    assert httpx.get(f"{server.url}/").status_code == 200
+    assert post(guarded, "/solve", {"coords": SQUARE, "seconds": 0}, headers=wrong).status_code == 401
+    right = {"authorization": f"Bearer {guarded.unlimited}"}
+    assert post(guarded, "/solve", {"coords": SQUARE, "seconds": 0}, headers=right).status_code == 200
+    assert httpx.get(f"{guarded.url}/").status_code == 200
     for origin, let_in in (("https://example.org", True), ("https://example.com", False)):
         asks = {"access-control-request-method": "POST", "access-control-request-headers": "authorization,content-type"}
-        first = httpx.options(f"{server.url}/solve", headers={"origin": origin} | asks)
+        first = httpx.options(f"{guarded.url}/solve", headers={"origin": origin} | asks)
         assert (first.status_code == 200) == let_in
-        answer = post(server, "/solve", {"coords": SQUARE, "seconds": 0}, headers=right | {"origin": origin})
+        answer = post(guarded, "/solve", {"coords": SQUARE, "seconds": 0}, headers=right | {"origin": origin})
         assert (answer.headers.get("access-control-allow-origin") == origin) == let_in
 
 

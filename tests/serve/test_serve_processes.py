@@ -62,27 +62,10 @@ def test_sigterm_finishes_what_is_in_flight(new_server):
 
 
 @pytest.mark.slow
-def test_what_outlasts_the_grace_time_is_answered_503(new_server):
+def test_what_outlasts_the_grace_time_ends_as_it_should(new_server):
+    """A stream that runs, one that waits for its worker, and a request that waits behind them."""
     server = new_server("--grace", 1)
-    answers = []
-    thread = threading.Thread(
-        target=lambda: answers.append(post(server, "/solve", {"coords": many(100), "seconds": 30}))
-    )
-    thread.start()
-    time.sleep(0.7)
-    began = time.monotonic()
-    os.kill(server.process.pid, signal.SIGTERM)
-    thread.join(20)
-    assert [answer.status_code for answer in answers] == [503]
-    assert "shutting down" in answers[0].json()["error"]
-    server.process.wait(15)
-    assert time.monotonic() - began < 15, "it does not wait for the search"
-
-
-@pytest.mark.slow
-def test_streams_that_outlast_the_grace_time_end_as_they_should(new_server):
-    server = new_server("--grace", 1)
-    texts, began = {}, threading.Event()
+    texts, answers, began = {}, [], threading.Event()
 
     def listen(name):
         body = {"coords": many(100), "seconds": 50}
@@ -92,12 +75,16 @@ def test_streams_that_outlast_the_grace_time_end_as_they_should(new_server):
                 texts[name] = (answer.status_code, texts[name][1] + part)
                 began.set()
 
-    threads = []
-    for name in ("running", "waiting"):
-        threads.append(threading.Thread(target=listen, args=(name,)))
-        threads[-1].start()
+    def ask():
+        answers.append(post(server, "/solve", {"coords": many(100), "seconds": 30}))
+
+    threads = [threading.Thread(target=listen, args=(name,)) for name in ("running", "waiting")]
+    threads.append(threading.Thread(target=ask))
+    for thread in threads:
+        thread.start()
         assert began.wait(30), "the first one runs"
-    time.sleep(0.5)
+    time.sleep(0.7)
+    ended = time.monotonic()
     os.kill(server.process.pid, signal.SIGTERM)
     for thread in threads:
         thread.join(20)
@@ -108,7 +95,10 @@ def test_streams_that_outlast_the_grace_time_end_as_they_should(new_server):
     assert "shutting down" in json.loads(last.partition("data: ")[2])["error"]
     status, text = texts["waiting"]
     assert (status, "shutting down" in json.loads(text)["error"]) == (503, True)
+    assert [answer.status_code for answer in answers] == [503]
+    assert "shutting down" in answers[0].json()["error"]
     server.process.wait(15)
+    assert time.monotonic() - ended < 15, "it does not wait for the search"
     assert "Traceback" not in server.process.stderr.read()
 
 

@@ -89,9 +89,16 @@ class Jobs:
                 429 if waiting else 422, "keep_megabytes", self.limits.keep_megabytes,
                 f"{(waiting + size) / 1e6:.1f} MB of unfinished jobs",
             )  # fmt: skip
+        if caller.name and mine:  # others must find room, however many one token asks for
+            own = sum(job.size for job in self.kept.values() if job.owner == caller.name and not job.how)
+            halves = {"keep_jobs": mine + 1 > self.limits.keep_jobs / 2, "keep_megabytes": own + size > self.most / 2}
+            if limit := next((name for name, above in halves.items() if above), None):
+                told = f"more unfinished jobs of the token {caller.name}, of which one may have half of all"
+                raise over(429, limit, getattr(self.limits, limit), told)
+        if not self.make_room(caller.name, size, 1):
+            raise over(429, "keep_jobs", self.limits.keep_jobs, "those that keep less than you have taken the rest")
         job = Job(secrets.token_urlsafe(16), caller.name, kind, size)
         job.asked = ask(job)
-        self.make_room(size, 1)
         self.kept[job.id] = job
         self.bytes += size
         answers = asyncio.gather(*(ticket.answer for ticket in job.asked.tickets), return_exceptions=True)
@@ -102,16 +109,24 @@ class Jobs:
     def most(self) -> float:
         return self.limits.keep_megabytes * 1e6
 
-    def make_room(self, size: int, count: int = 0) -> None:
-        """Forget finished jobs, the oldest first, until one of that size fits in; those of the owner with most to keep,
-        so that nobody's answers are pushed out by somebody else's.
+    def make_room(self, owner: str, size: int, count: int = 0) -> bool:
+        """Forget finished jobs, the oldest first, until one of that size fits in; whether it does.
+
+        Those of the owner that keeps most, finished or not, go first, and never those of one that keeps less than the
+        new one's, so that nobody's answers are pushed out by somebody else's.
         """
-        while self.finished and (len(self.kept) + count > self.limits.keep_jobs or self.bytes + size > self.most):
-            held: Counter[str] = Counter()
-            for job in self.finished.values():
-                held[job.owner] += job.size
-            [(owner, _)] = held.most_common(1)
-            self.forget(next(job for job in self.finished.values() if job.owner == owner))
+        held: Counter[str] = Counter({owner: size})
+        for job in self.kept.values():
+            held[job.owner] += job.size
+        while len(self.kept) + count > self.limits.keep_jobs or self.bytes + size > self.most:
+            owners = {job.owner for job in self.finished.values()}
+            most = max(owners, key=held.__getitem__, default=None)
+            if most is None or held[most] < held[owner]:
+                return False
+            oldest = next(job for job in self.finished.values() if job.owner == most)
+            held[most] -= oldest.size
+            self.forget(oldest)
+        return True
 
     def _answered(self, job: Job, answers: asyncio.Future[list[Any]]) -> None:
         if job.how or answers.cancelled() or job.asked is None:
@@ -133,13 +148,14 @@ class Jobs:
             job.cost = float(job.answers.pop(COST))
         job.asked = None
         self.bytes -= job.size
-        job.size = sum(map(len, job.answers.values())) + len(job.failure) + RECORD
-        self.make_room(job.size)
-        if self.bytes + job.size > self.most and job.answers:
-            refusal = over(422, "keep_megabytes", self.limits.keep_megabytes, f"an answer of {job.size} bytes")
+        job.size = 0
+        size = sum(map(len, job.answers.values())) + len(job.failure) + RECORD
+        if not self.make_room(job.owner, size) and job.answers:
+            refusal = over(422, "keep_megabytes", self.limits.keep_megabytes, f"an answer of {size} bytes")
             job.how, job.answers, job.failure = "failed", {}, encode(refusal.body())
-            job.size = len(job.failure) + RECORD
-        self.bytes += job.size
+            size = len(job.failure) + RECORD
+        job.size = size
+        self.bytes += size
         self.finished[job.id] = job
         self.metrics.jobs_ended.labels(job.how).inc()
         job.timer = asyncio.get_running_loop().call_later(self.limits.keep_seconds, self.forget, job)

@@ -14,6 +14,7 @@ from routelearn.serve.metrics import Metrics
 from routelearn.serve.tokens import Caller, Token
 
 ANN, BEN = Caller(Token("ann", "")), Caller(Token("ben", "", jobs=2))
+ANYBODY = Caller(Token("", ""))  # where no tokens are asked for
 
 
 class Kept:
@@ -97,13 +98,13 @@ def test_ids_cannot_be_guessed_and_jobs_of_others_are_not_there():
 def test_the_oldest_finished_job_makes_room_and_unfinished_ones_never_do():
     async def test():
         kept = Kept(keep_jobs=3)
-        first, second, third = (kept.begin() for _ in range(3))
-        assert refused(kept.begin) == (429, "keep_jobs")
+        first, second, third = (kept.begin(ANYBODY) for _ in range(3))
+        assert refused(lambda: kept.begin(ANYBODY)) == (429, "keep_jobs")
         await kept.answer(second, (200, b"2"))
         await kept.answer(first, (200, b"1"))
-        fourth = kept.begin()
-        assert refused(lambda: kept.jobs.find(ANN, second.id)) == (404, None), "it ended first"
-        assert [job.id for job in kept.jobs.of(ANN)] == [fourth.id, third.id, first.id]
+        fourth = kept.begin(ANYBODY)
+        assert refused(lambda: kept.jobs.find(ANYBODY, second.id)) == (404, None), "it ended first"
+        assert [job.id for job in kept.jobs.of(ANYBODY)] == [fourth.id, third.id, first.id]
 
     run(test)
 
@@ -120,22 +121,57 @@ def test_who_keeps_most_makes_room_and_not_who_came_first():
     run(test)
 
 
+def test_one_token_leaves_room_for_others_and_its_waiting_jobs_push_out_nobodys_answer():
+    async def test():
+        kept = Kept(keep_jobs=8)
+        mine = [kept.begin(ANN) for _ in range(4)]
+        assert refused(lambda: kept.begin(ANN)) == (429, "keep_jobs"), "half of the places"
+        theirs = kept.begin(BEN)
+        await kept.answer(theirs, (200, b"1"))
+        await kept.answer(mine[0], (200, b"1"))
+        for _ in range(9):  # ann's own answers make room, although ben's is the oldest
+            await kept.answer(kept.begin(ANN), (200, b"1"))
+        assert kept.jobs.find(BEN, theirs.id) is theirs
+        many = Kept(keep_megabytes=1)
+        many.begin(ANN, body=40_000)
+        assert refused(lambda: many.begin(ANN, body=40_000)) == (429, "keep_megabytes")
+        many.begin(BEN, body=40_000)
+
+    run(test)
+
+
+def test_who_keeps_less_is_not_pushed_out_by_jobs_that_wait():
+    async def test():
+        kept = Kept(keep_jobs=4)
+        theirs = [kept.begin(BEN) for _ in range(2)]
+        theirs.append(kept.begin(ANYBODY))
+        for job in theirs:
+            await kept.answer(job, (200, b"1"))
+        kept.begin(ANN, body=5000)
+        assert refused(lambda: kept.begin(ANN, body=5000)) == (429, "keep_jobs")
+        assert list(kept.jobs.finished.values()) == theirs
+        kept.begin(BEN)
+        assert list(kept.jobs.finished.values()) == theirs[1:], "one's own answers make room"
+
+    run(test)
+
+
 def test_bytes_are_bounded_of_requests_that_wait_and_of_answers():
     async def test():
         kept = Kept(keep_megabytes=1)
-        first = kept.begin(body=40_000)
+        first = kept.begin(ANYBODY, body=40_000)
         assert kept.jobs.bytes == 40_000 * IN_MEMORY + RECORD
-        second = kept.begin(body=40_000)
-        assert refused(lambda: kept.begin(body=40_000)) == (429, "keep_megabytes")
+        second = kept.begin(ANYBODY, body=40_000)
+        assert refused(lambda: kept.begin(ANYBODY, body=40_000)) == (429, "keep_megabytes")
         await kept.answer(first, (200, b"1" * 300_000))
         await kept.answer(second, (200, b"2" * 300_000))
-        third = kept.begin(body=40_000)  # 0.4 MB: one of the answers makes room
-        assert kept.jobs.of(ANN) == [third, second]
+        third = kept.begin(ANYBODY, body=40_000)  # 0.4 MB: one of the answers makes room
+        assert kept.jobs.of(ANYBODY) == [third, second]
         await kept.answer(third, (200, b"3" * 999_500))
-        assert kept.jobs.of(ANN) == [third]
+        assert kept.jobs.of(ANYBODY) == [third]
         told = json.loads(third.document())
         assert (told["state"], told["failure"]["limit"]) == ("failed", "keep_megabytes"), "it would fit in no store"
-        assert refused(lambda: kept.begin(body=200_000)) == (422, "keep_megabytes")
+        assert refused(lambda: kept.begin(ANYBODY, body=200_000)) == (422, "keep_megabytes")
         kept.jobs.remove(third)
         assert (kept.jobs.bytes, kept.jobs.kept) == (0, {})
 

@@ -77,9 +77,9 @@ class Jobs:
 
     def begin(self, caller: Caller, kind: str, body: int, ask: Callable[[Job], Asked]) -> Job:
         """Keep a new job of a request of `body` bytes, which `ask` submits; raises Refused if there is no room."""
-        mine = sum(job.owner == caller.name for job in self.kept.values() if not job.how)
-        if caller.jobs is not None and mine >= caller.jobs:
-            raise over(429, "jobs", caller.jobs, f"{mine} unfinished jobs of the token {caller.name}")
+        mine = [job.size for job in self.kept.values() if job.owner == caller.name and not job.how]
+        if caller.jobs is not None and len(mine) >= caller.jobs:
+            raise over(429, "jobs", caller.jobs, f"{len(mine)} unfinished jobs of the token {caller.name}")
         size = IN_MEMORY * body + RECORD
         if len(self.kept) - len(self.finished) >= self.limits.keep_jobs:
             raise over(429, "keep_jobs", self.limits.keep_jobs, f"{len(self.kept)} jobs are not finished yet")
@@ -90,13 +90,15 @@ class Jobs:
                 f"{(waiting + size) / 1e6:.1f} MB of unfinished jobs",
             )  # fmt: skip
         if caller.name and mine:  # others must find room, however many one token asks for
-            own = sum(job.size for job in self.kept.values() if job.owner == caller.name and not job.how)
-            halves = {"keep_jobs": mine + 1 > self.limits.keep_jobs / 2, "keep_megabytes": own + size > self.most / 2}
-            if limit := next((name for name, above in halves.items() if above), None):
-                told = f"more unfinished jobs of the token {caller.name}, of which one may have half of all"
-                raise over(429, limit, getattr(self.limits, limit), told)
+            told = f"more unfinished jobs of the token {caller.name}, of which one may have half of all"
+            if len(mine) + 1 > self.limits.keep_jobs / 2:
+                raise over(429, "keep_jobs", self.limits.keep_jobs, told)
+            if sum(mine) + size > self.most / 2:
+                raise over(429, "keep_megabytes", self.limits.keep_megabytes, told)
         if not self.make_room(caller.name, size, 1):
-            raise over(429, "keep_jobs", self.limits.keep_jobs, "those that keep less than you have taken the rest")
+            limit = "keep_jobs" if len(self.kept) >= self.limits.keep_jobs else "keep_megabytes"
+            told = "the room that is left holds answers of others, who keep less"
+            raise over(429, limit, getattr(self.limits, limit), told)
         job = Job(secrets.token_urlsafe(16), caller.name, kind, size)
         job.asked = ask(job)
         self.kept[job.id] = job

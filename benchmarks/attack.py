@@ -20,7 +20,6 @@ import json
 import os
 import random
 import signal
-import subprocess
 import tempfile
 import time
 from collections import Counter
@@ -29,7 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from serve_load import memory, percentile, start
+from serve_load import memory, percentile, service_workers, start
 
 PATIENCE = 60.0  # seconds in which an answer must be there
 HONEST_TOKEN, HARMFUL, LIMITED = "of clients that mean well", "of clients that mean harm", "of one with a quota"
@@ -240,12 +239,6 @@ async def soak(attack: Attack, pid: int, minutes: float, kill: float) -> list[fl
     clients = [again(name, getattr(attack, name)) for name, count in counts.items() for _ in range(count)]
     sizes, *_ = await asyncio.gather(watch(), killing(), *clients)
     return sizes
-
-
-def service_workers(pid: int) -> list[int]:
-    command = ["ps", "-ww", "-o", "pid=,args=", "--ppid", str(pid)]
-    lines = subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines()
-    return [int(line.split()[0]) for line in lines if "spawn_main" in line]
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import os
 import random
@@ -21,6 +22,7 @@ import sys
 import time
 import urllib.request
 from dataclasses import dataclass, field
+from pathlib import Path
 from urllib.parse import urlsplit
 
 LONG_SECONDS = 5.0
@@ -96,11 +98,33 @@ async def load(
     return small, large, sizes
 
 
+def family(pid: int) -> list[int]:
+    """A process, its children, and theirs."""
+    rows = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True).stdout.split()
+    found = [pid]
+    for one in found:
+        found += [int(child) for child, parent in zip(rows[::2], rows[1::2], strict=True) if int(parent) == one]
+    return found
+
+
 def memory(pid: int) -> float:
-    """Megabytes of a process and its children."""
-    rows = subprocess.run(["ps", "-eo", "pid=,ppid=,rss="], capture_output=True, text=True, check=True).stdout.split()
-    table = [tuple(map(int, rows[i : i + 3])) for i in range(0, len(rows), 3)]
-    return sum(rss for child, parent, rss in table if pid in (child, parent)) / 1024
+    """Megabytes of a process and all that it started; what some of them share is counted once."""
+    total = 0.0
+    for one in family(pid):
+        with contextlib.suppress(OSError):  # it has just ended
+            lines = Path(f"/proc/{one}/smaps_rollup").read_text().splitlines()
+            total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
+    return total
+
+
+def service_workers(pid: int) -> list[int]:
+    """The workers of a server: they are forked from a process of its own."""
+    arguments = {}
+    for one in family(pid):
+        with contextlib.suppress(OSError):
+            arguments[one] = Path(f"/proc/{one}/cmdline").read_text()
+    servers = [one for one in arguments if "multiprocessing.forkserver" in arguments[one]]
+    return servers[1:]  # the first is what they are forked from
 
 
 def start(*flags: str) -> tuple[subprocess.Popen[bytes], str]:

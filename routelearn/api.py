@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from routelearn.errors import InputError
 from routelearn.evaluation.evaluate import Evaluation, parse
 from routelearn.evaluation.evaluate import evaluate as evaluate_policy
 from routelearn.evaluation.referee import double
-from routelearn.models import FOLDER, load_model
+from routelearn.models import FOLDER, load_model, wrong_type
 from routelearn.models.model_file import Model
 from routelearn.policies.kernels import select
 from routelearn.problems import Problem, get
@@ -72,12 +71,64 @@ class Solutions:
         x = double(take(self.instances, slice(row, row + 1)))
         ids = tuple(range(x.xy.shape[1]))
         stops = Stops(f"instance {row}", ids, tuple(f"node {i}" for i in ids), xy=x.xy[0].numpy())
-        converted = Converted(self.problem, x, x, Scale(ids, ids, 1.0, 1.0, 1, ""))
-        return make_solution(converted, stops, self.tours[row, 0], seconds=self.seconds / count)
+        converted = Converted(stops, self.problem, x, x, Scale(ids, 1.0, 1.0, 1, ""))
+        return make_solution(converted, self.tours[row, 0], seconds=self.seconds / count)
 
     def plot(self, index: int = 0, path: str | Path | None = None) -> Figure | None:
         """A matplotlib figure of one solution's routes; with a path, a file instead: .png, .svg, .pdf or .html."""
         return self.solution(index).plot(path)
+
+
+def decode(
+    model: Model | nn.Module | str | Path | None,
+    data: Any,
+    strategy: str = "greedy",
+    *,
+    problem: str | Problem | None = None,
+    device: str = "auto",
+    backend: str = "auto",
+    precision: str = "float32",
+    limit: int | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Solutions:
+    """The policy's solution of every instance; arguments as for `evaluate`, where `strategy` is called `decode`."""
+    chosen, x, found = _decoded(model, data, strategy, problem, device, backend, precision, limit, seed, progress)
+    return Solutions(chosen, x, found.tours, found.costs, strategy, found.infeasible, found.seconds, found.device)
+
+
+def _decoded(
+    model: Any, data: Any, strategy: str, problem: str | Problem | None, device: str, backend: str, precision: str,
+    limit: int | None, seed: int, progress: Progress | None,
+) -> tuple[Problem, Any, Evaluation]:  # fmt: skip
+    """(problem, instances, what came of them)."""
+    where = best_device(device)
+    for what, value, choices in (("precision", precision, PRECISIONS), ("backend", backend, select.BACKENDS)):
+        if value not in choices:
+            raise InputError(f"unknown {what} {value!r}; the choices are {', '.join(choices)}")
+    parsed, improved = parse(strategy)
+    if problem is None and isinstance(data, Instance):  # instances alone: then the model says which problem it is
+        model = load_model(path=model, device=where) if isinstance(model, str | Path) else model
+        problem = model.problem if isinstance(model, Model) else None
+    chosen, x = instances(data, problem, limit)
+    if isinstance(model, Model) and model.problem != chosen.name:
+        raise InputError(f"a model for {model.problem}, not for {chosen.name}")
+    refuse_hindsight(chosen, parsed)
+    if improved and chosen.reveals_on_visit:
+        raise InputError(
+            f"{strategy!r} changes a tour after its prizes were revealed, which is hindsight; leave +improve out"
+        )
+    if model is None or isinstance(model, str | Path):
+        customers = x.xy.shape[1] - first_customer(chosen, x)
+        model = load_model(chosen.name, customers, path=model, device=where)
+    policy = model.policy if isinstance(model, Model) else model
+    if not isinstance(policy, nn.Module):
+        raise wrong_type(policy)
+    with select.backend(backend):
+        found = evaluate_policy(
+            chosen, policy, x, strategy, device=where, seed=seed, precision=precision, progress=progress
+        )
+    return chosen, x, found
 
 
 def evaluate(
@@ -122,44 +173,24 @@ def evaluate(
     from routelearn.solvers.farm.running import solve_instances
 
     chosen, x = instances(data, problem, limit)
-    found = solve_instances(
+    return solve_instances(
         chosen, x, solver, seconds=1.0 if seconds is None else seconds, seed=seed,
         store=None if store is None else Path(store), on="local" if on is None else on, progress=progress,
     )  # fmt: skip
-    where = f"{platform.processor() or platform.machine()} CPU"
-    return Evaluation(
-        found.tours, found.costs, found.infeasible, found.seconds, solver.name, where, chosen.name, x.xy.shape[1]
-    )
-
-
-def decode(
-    model: Model | nn.Module | str | Path | None,
-    data: Any,
-    strategy: str = "greedy",
-    *,
-    problem: str | Problem | None = None,
-    device: str = "auto",
-    backend: str = "auto",
-    precision: str = "float32",
-    limit: int | None = None,
-    seed: int = 0,
-    progress: Progress | None = None,
-) -> Solutions:
-    """The policy's solution of every instance; arguments as for `evaluate`, where `strategy` is called `decode`."""
-    chosen, x, result = _decoded(model, data, strategy, problem, device, backend, precision, limit, seed, progress)
-    return Solutions(chosen, x, result.tours, result.costs, strategy, result.infeasible, result.seconds, result.device)
 
 
 def instances(data: Any, problem: str | Problem | None = None, limit: int | None = None) -> tuple[Problem, Any]:
     """(problem, instances) of what `evaluate` takes as data."""
-    chosen = get(problem) if isinstance(problem, str) else problem
+    chosen = None if problem is None else _problem(problem)
+    if not isinstance(limit, int | None):
+        raise InputError(f"limit is {limit!r}; it must be a whole number")
     if isinstance(data, str | Path):
         name, x = read_instances(data, chosen, limit)
         return chosen or get(name), x
     if limit is not None and limit < 1:
         raise InputError(f"a limit of {limit} instances; it must be at least 1")
     if isinstance(data, tuple) and len(data) == 2 and isinstance(data[1], int):
-        named = of_set(data[0]) if isinstance(data[0], str) else data[0]
+        named = of_set(data[0]) if isinstance(data[0], str) else _problem(data[0])
         if chosen is not None and chosen.name != named.name:
             raise InputError(f"data of {named.name} for the problem {chosen.name}; name one of them")
         chosen, x = named, generate(named, data[1])
@@ -176,43 +207,9 @@ def instances(data: Any, problem: str | Problem | None = None, limit: int | None
     return chosen, x if limit is None else take(x, slice(limit))
 
 
-def _decoded(
-    model: Any,
-    data: Any,
-    strategy: str,
-    problem: str | Problem | None,
-    device: str,
-    backend: str,
-    precision: str,
-    limit: int | None,
-    seed: int,
-    progress: Progress | None,
-) -> tuple[Problem, Any, Evaluation]:
-    where = best_device(device)
-    for what, value, choices in (("precision", precision, PRECISIONS), ("backend", backend, select.BACKENDS)):
-        if value not in choices:
-            raise InputError(f"unknown {what} {value!r}; the choices are {', '.join(choices)}")
-    parsed, improved = parse(strategy)
-    if problem is None and isinstance(data, Instance):  # instances alone: then the model says which problem it is
-        model = load_model(path=model, device=where) if isinstance(model, str | Path) else model
-        problem = model.problem if isinstance(model, Model) else None
-    chosen, x = instances(data, problem, limit)
-    if isinstance(model, Model) and model.problem != chosen.name:
-        raise InputError(f"a model for {model.problem}, not for {chosen.name}")
-    refuse_hindsight(chosen, parsed)
-    if improved and chosen.reveals_on_visit:
-        raise InputError(
-            f"{strategy!r} changes a tour after its prizes were revealed, which is hindsight; leave +improve out"
-        )
-    if model is None or isinstance(model, str | Path):
-        customers = x.xy.shape[1] - first_customer(chosen, x)
-        model = load_model(chosen.name, customers, path=model, device=where)
-    policy = model.policy if isinstance(model, Model) else model
-    with select.backend(backend):
-        result = evaluate_policy(
-            chosen, policy, x, strategy, device=where, seed=seed, precision=precision, progress=progress
-        )
-    return chosen, x, result
+def _problem(given: Any) -> Problem:
+    """A problem by its name, its class or itself."""
+    return get(given) if isinstance(given, str) else given() if isinstance(given, type) else given
 
 
 def _solver_of(model: Any) -> Solver | None:

@@ -14,7 +14,7 @@ import typer
 
 from routelearn import _cache_note, plugins
 from routelearn.commands.attributes import with_attributes
-from routelearn.errors import Infeasible, InputError, Notice, OutOfSpace
+from routelearn.errors import Infeasible, InputError, Notice, OutOfSpace, place
 from routelearn.runtime.atomic import FULL
 
 # Command -> the line that `routelearn --help` shows. The function has the command's name, in the file of that name.
@@ -101,7 +101,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except InputError as error:
         fail(str(error))
     except Infeasible as error:
-        fail(f"a solution broke a rule, which is a bug worth reporting: {error}", code=1)
+        hint = about_plugins()
+        told = "" if hint else ", which is a bug worth reporting"
+        fail(f"a solution broke a rule{told}: {error}{hint and f'; {hint}'}", code=1)
     except UsageProblem as error:
         fail(f"{error.format_message()} (see routelearn {name} --help)")
     except (typer.Abort, KeyboardInterrupt) as error:
@@ -110,6 +112,11 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         sys.exit(0)
     except OSError as error:
         fail(f"{error.filename or 'the system'}: {error.strerror or error}", code=1 if error.errno in FULL else 2)
+    except Exception as error:
+        where = place(error, {plugin.path for plugin in plugins.loaded()})
+        if hint := "; ".join(part for part in (where and f"in {where}", about_plugins()) if part):
+            error.add_note(hint)
+        raise
     if code == INTERRUPTED:  # some versions of typer turn the keyboard's interruption into a status
         fail("interrupted", code=INTERRUPTED)
     sys.exit(code if isinstance(code, int) else 0)
@@ -131,6 +138,13 @@ def take_plugins(arguments: list[str]) -> tuple[list[str], list[str]]:
         else:
             fail("--plugin needs a file, such as --plugin my_variant.py")
     return others, wanted
+
+
+def about_plugins() -> str:
+    """Where the fault may be, if problems of plugins are loaded: these are seldom right at the first try."""
+    own = [name for plugin in plugins.loaded() for registry, name in plugin.registered if registry.kind == "problem"]
+    calls = " and ".join(f'routelearn.check_problem("{name}")' for name in own)
+    return f"{calls} may know why" if own else ""
 
 
 def show_warning(message: Any, category: Any, *where: Any) -> str:

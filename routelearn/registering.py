@@ -62,7 +62,7 @@ def register(thing: Any = None, name: str | None = None) -> Any:
 def _register(thing: Any, name: str | None, plugin: Plugin, line: int) -> Any:
     try:
         kind = kind_of(thing)
-        entry = _object(thing, kind) if kind in (PROBLEM, SOLVER) else thing
+        entry = _object(thing) if kind in (PROBLEM, SOLVER) else thing
         name = _name(entry, kind, name)
         lacking(entry, kind)
         if kind is PROBLEM:
@@ -112,7 +112,7 @@ def _has(thing: Any, name: str, kind: Kind) -> bool:
     return any(name in vars(part) for part in own)
 
 
-def _object(thing: Any, kind: Kind) -> Any:
+def _object(thing: Any) -> Any:
     if not isinstance(thing, type):
         return thing
     try:

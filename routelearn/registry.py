@@ -10,6 +10,7 @@ from routelearn.errors import InputError
 from routelearn.plugins import Plugin
 
 Thing = TypeVar("Thing")
+OTHERS = "; a plugin's own need --plugin FILE.py"  # ends every list of choices that a plugin could add to
 
 
 class Registry(dict[str, Thing]):
@@ -26,7 +27,7 @@ class Registry(dict[str, Thing]):
         if name not in self:
             plugins.available()
         if name not in self:
-            raise InputError(f"unknown {self.kind} {name!r}; the choices are {', '.join(self)}")
+            raise InputError(f"unknown {self.kind} {name!r}; the choices are {', '.join(self)}{OTHERS}")
         return self[name]
 
     def add(self, name: str, thing: Thing, plugin: Plugin) -> None:

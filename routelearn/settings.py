@@ -8,8 +8,8 @@ from typing import Any
 
 from routelearn.errors import InputError
 
-KINDS = {int: "a whole number", float: "a finite number", bool: "true or false", str: "a word", tuple: "whole numbers",
-         dict: "numbers, words or true and false by name"}  # fmt: skip
+KINDS = {int: "a whole number", float: "a finite number", bool: "true or false", str: "a word",
+         tuple: "whole numbers, such as (20, 50)", dict: "numbers, words or true and false by name"}  # fmt: skip
 PLAIN = (bool, int, float, str)
 # Settings that mean the same wherever they are read.
 LEAST = {

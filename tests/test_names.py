@@ -17,7 +17,7 @@ SERVES_ALL = (
     *("policies", "decoding", "training", "evaluation", "runtime", "solving", "solvers/farm", "models/model_file.py"),
     *("problems/base.py", "problems/attributes.py", "problems/contract", "serve"),
     *(f"data/{name}.py" for name in ("authors", "convert", "fields", "guess", "names", "records", "rules", "stops")),
-    *(f"data/{name}.py" for name in ("csv_file", "json_file", "geojson", "npz", "notes", "solutions")),
+    *(f"data/{name}.py" for name in ("csv_file", "json_file", "geojson", "npz", "notes")),
 )
 
 # From the ground up; a part may import from its own layer and those below. Parts not named here are only

@@ -26,7 +26,7 @@ def test_what_is_added_is_found_beside_what_was_there(fruit):
 
 
 def test_an_unknown_name_lists_the_choices(fruit):
-    with pytest.raises(InputError, match="unknown fruit 'plum'; the choices are apple"):
+    with pytest.raises(InputError, match="unknown fruit 'plum'; the choices are apple; a plugin's own need --plugin"):
         fruit.find("plum")
 
 

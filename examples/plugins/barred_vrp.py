@@ -1,6 +1,6 @@
 """Vehicle routing in which the vehicles of a depot may not visit some customers: a variant that the model never saw.
 
-`routelearn train barred-vrp 50 --plugin barred_vrp.py --variants mdvrptw --warm-start vrp --layers 6 --out runs/barred`
+`routelearn train barred-vrp 50 --plugin barred_vrp.py --variants mdvrptw --warm-start vrp --out runs/barred`
 """
 
 from __future__ import annotations

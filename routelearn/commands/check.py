@@ -31,14 +31,12 @@ def check(
     rounded: bool | None = typer.Option(None, "--rounded/--no-rounded", help="As --round nearest, or --round none."),
 ) -> None:
     """Check a plan: its itinerary, its cost and every rule that it breaks. The status is 1 if it breaks one."""
-    from routelearn.rounds.given import given_plan, keeping, read_plan
+    from routelearn.rounds.given import given_plan, kept_until, read_plan
     from routelearn.rounds.solving import check_round
 
     routes, said = read_plan(plan)
-    source, how = reading_of(
-        plan, said, stops, None if matrix is None else str(matrix), vehicles, problem,
-        rounds.with_unit(limits, matrix_unit), speed, rounds.rounding_of(round_, rounded), allow_unassigned,
-    )  # fmt: skip
+    asked = rounds.asked_for(matrix, matrix_unit, vehicles, problem, limits, speed, allow_unassigned, round_, rounded)
+    source, how = reading_of(plan, said, stops, asked)
     round_found = None if source is None else how.round_of(source)
     if round_found is None:
         check_solution(plan, source, said, how, limits, out, plot)
@@ -46,8 +44,8 @@ def check(
     check_target(out, plot, [round_found])
     # What VROOM's steps say is to be checked, not kept.
     round_found = replace(round_found, vehicles=tuple(replace(one, kept=()) for one in round_found.vehicles))
-    drives, marked = given_plan(round_found, routes, str(plan), numbered=bool(said.get("numbered")))
-    round_found, drives = keeping(round_found, drives, marked)
+    given = given_plan(round_found, routes, str(plan), numbered=bool(said.get("numbered")))
+    round_found, drives = kept_until(round_found, given, str(plan), how.until, marked=True)
     checked = check_round(round_found, drives, read_with=how.record)
     deliver(checked, out, plot, plan.stem)
     rounds.status_of(checked)
@@ -76,4 +74,4 @@ def check_solution(
     converted = to_instance(found[0], how.problem, **(said_limits(said, how.problem or found[0].problem) | limits))
     check_has_depot(out, [converted.problem])
     tour = to_tour(read_routes(path)[0], converted, str(path), numbered=bool(said.get("numbered")))
-    deliver(make_solution(converted, found[0], tour[0, 0], seconds=0.0), out, plot, path.stem)
+    deliver(make_solution(converted, tour[0, 0]), out, plot, path.stem)

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from routelearn.commands.backend import BACKEND, Backend
+BACKEND = "auto, or reference: run without compiled kernels, slower, for checking an edit."
+
+
+class Backend(StrEnum):
+    auto = "auto"
+    reference = "reference"
+
 
 # Which options each way of solving reads; giving one of the other is an error, not silence.
 FOR_MODEL, FOR_SOLVER = ("model", "decode", "device", "precision", "backend"), ("seconds", "on", "store")
@@ -20,7 +29,7 @@ def evaluate(
     decode: str | None = typer.Option(
         None,
         help="For a model: greedy, sample:1280, sample:1280@0.8, multistart:50, augment:8, beam:10, guided:4, "
-        "active:50, +improve; join by +. [default: greedy]",
+        "active:50, +improve, +improve:0.5 (seconds an instance); join by +. [default: greedy]",
     ),
     solver: str | None = typer.Option(None, help="A classical solver instead of a model; see `routelearn solvers`."),
     seconds: float | None = typer.Option(None, help="For a solver: seconds an instance. [default: 1]"),
@@ -74,12 +83,11 @@ def evaluate(
         from routelearn import solvers
 
         method = solvers.get(solver)
-    with progress_bar() as bar:
-        task = bar.add_task(f"{name} {solver or or_default(decode, 'greedy')}", total=count)
+    with progress(f"{name} {solver or or_default(decode, 'greedy')}", count) as done:
         found = api.evaluate(
             method, x, or_default(decode, "greedy"), problem=chosen, device=or_default(device, "auto"),
             backend=or_default(backend, "auto"), precision=or_default(precision, "float32"), seed=seed,
-            seconds=seconds, on=on, store=store, progress=lambda done: bar.advance(task, done),
+            seconds=seconds, on=on, store=store, progress=done,
         )  # fmt: skip
     result = {**found.to_dict(), "nodes": nodes, "customers": customers, "problem": name}
     typer.echo(f"{data.name}: {count} instances of {name}, {nodes} nodes, {found.decode}")
@@ -120,20 +128,25 @@ def or_default(given: Any, default: Any) -> Any:
     return default if given is None else given
 
 
-def progress_bar() -> Any:
-    """A bar on the terminal, if standard error is one; nothing in a pipe or a file."""
+@contextmanager
+def progress(label: str, total: int, *, echo: bool = False) -> Iterator[Callable[[int], None]]:
+    """A bar on the terminal, if standard error is one; in a pipe or a file nothing, or the label alone."""
     from rich.console import Console
     from rich.progress import Progress
 
     console = Console(stderr=True)
-    return Progress(console=console, transient=True, disable=not console.is_terminal)
+    if echo and not console.is_terminal:
+        typer.echo(label, err=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(label, total=total)
+        yield lambda done: bar.advance(task, done)
 
 
 def write_costs(path: Path, problem: str, n: int, costs: list[float], x: Any) -> None:
     """The costs [B] with marks of what they are costs of, so that `read_costs` can refuse another set."""
     import numpy as np
 
-    from routelearn.evaluation.evaluate import fingerprints
+    from routelearn.data.fields import fingerprints
 
     with path.open("wb") as target:  # an open file, because savez would append a suffix to a bare name
         np.savez_compressed(target, costs=np.array(costs), problem=problem, n=n, instances=fingerprints(x))
@@ -173,8 +186,8 @@ def _check_marks(path: Path, arrays: dict[str, Any], problem: str, n: int, insta
     """Refuse costs that say they are of another problem, size or set; a file without marks passes."""
     import numpy as np
 
+    from routelearn.data.fields import fingerprints
     from routelearn.errors import InputError
-    from routelearn.evaluation.evaluate import fingerprints
 
     if not {"problem", "n", "instances"} <= set(arrays):
         return

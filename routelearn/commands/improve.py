@@ -44,16 +44,14 @@ def improve(
     seed: int = typer.Option(0, help=SEED),
 ) -> None:
     """Improve a solution by local search. The result is never worse than the solution given."""
-    from routelearn.data import read_stops, solution_of, to_instance
+    from routelearn.data import read_stops, to_instance
     from routelearn.errors import InputError
-    from routelearn.solving import solve_stops
+    from routelearn.solving import make_solution, solve_stops
     from routelearn.solving.resume import read_routes, remeasured, to_tour
 
     routes, said = read_routes(solution)
-    source, how = reading_of(
-        solution, said, stops, None if matrix is None else str(matrix), vehicles, problem,
-        rounds.with_unit(limits, matrix_unit), speed, rounds.rounding_of(round_, rounded), allow_unassigned,
-    )  # fmt: skip
+    asked = rounds.asked_for(matrix, matrix_unit, vehicles, problem, limits, speed, allow_unassigned, round_, rounded)
+    source, how = reading_of(solution, said, stops, asked)
     given = (stops, matrix, matrix_unit, vehicles, round_, rounded, problem, speed)
     renamed = any(option is not None for option in given)
     if (found_round := None if source is None else how.round_of(source)) is not None:
@@ -78,7 +76,7 @@ def improve(
             f"{converted.problem.name}: prizes are known only after each visit, so a finished tour cannot be improved"
         )
     tour = to_tour(routes, converted, str(solution), numbered=bool(said.get("numbered")))
-    differs = remeasured(said, solution_of(converted, found[0], tour[0, 0]))
+    differs = remeasured(said, make_solution(converted, tour[0, 0]))
     if differs is not None and not renamed:
         raise InputError(f"{solution}: {differs}; if they were changed, name them with --stops or --matrix")
     better = solve_stops(
@@ -91,35 +89,28 @@ def improve(
 
 
 def reading_of(
-    solution: Path,
-    said: dict[str, Any],
-    stops: str | None,
-    matrix: str | None,
-    vehicles: str | None,
-    problem: str | None,
-    limits: dict[str, Any],
-    speed: str | None,
-    rounding: str | None,
-    allow_unassigned: bool,
+    solution: Path, said: dict[str, Any], stops: str | None, asked: rounds.Reading
 ) -> tuple[str | None, rounds.Reading]:
     """(file of the stops, how to read it): by the options, else as the solution says that it was read."""
     from routelearn.errors import InputError
 
-    source, lengths = sources(solution, said, stops, matrix)
-    named = problem if problem is not None else said.get("problem")
+    source, lengths = sources(solution, said, stops, asked.matrix)
+    named = asked.problem if asked.problem is not None else said.get("problem")
     if named is not None and not isinstance(named, str):
         raise InputError(f"{solution}: 'problem' must be the id of a problem")
     options = dict(told) if isinstance(told := said.get("options"), dict) else {}
     before = options.pop("round", None if said.get("rounded") is not False else str(rounds.Rounding.none))
-    fleet = vehicles if vehicles is not None else said.get("vehicles")
+    fleet = asked.vehicles if asked.vehicles is not None else said.get("vehicles")
+    speed, allowed = options.pop("speed", None), bool(options.pop("allow_unassigned", False))
     return source, rounds.Reading(
         lengths,
         None if fleet is None else str(fleet),
         named,
-        rounding if rounding is not None else before,
-        {name: value for name, value in options.items() if name not in ("speed", "allow_unassigned")} | limits,
-        speed if speed is not None else options.get("speed"),
-        allow_unassigned or bool(options.get("allow_unassigned")),
+        asked.rounding if asked.rounding is not None else before,
+        options | dict(asked.options),
+        asked.speed if asked.speed is not None else speed,
+        asked.allow_unassigned or allowed,
+        said.get("until"),
     )
 
 
@@ -128,13 +119,13 @@ def improve_round(
 ) -> RoundSolution:
     """A better plan than the one in the file; what it marks as kept stays at the beginning."""
     from routelearn.errors import InputError
-    from routelearn.rounds.given import given_plan, keeping, read_plan
+    from routelearn.rounds.given import given_plan, kept_until, read_plan
     from routelearn.rounds.solving import check_round, solve_round
     from routelearn.solving.resume import remeasured
 
     routes, said = read_plan(path)
-    drives, marked = given_plan(round_, routes, str(path), numbered=bool(said.get("numbered")))
-    round_, drives = keeping(round_, drives, marked)
+    found = given_plan(round_, routes, str(path), numbered=bool(said.get("numbered")))
+    round_, drives = kept_until(round_, found, str(path), read_with.get("until"), marked=True)
     given = check_round(round_, drives)
     notes = []
     differs = None if said.get("numbered") else remeasured(said, given)

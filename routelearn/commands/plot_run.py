@@ -22,7 +22,5 @@ def plot_run(
     from routelearn.plots.saving import save
 
     curves = [curve for run in runs for curve in read_run(run)]
-    stem = out.with_suffix("") if out.suffix in (".png", ".svg") else out
-    typer.echo(
-        "written: " + " ".join(map(str, save(learning_curves(curves, along=along, measure=measure, title=title), stem)))
-    )
+    figure = learning_curves(curves, along=along, measure=measure, title=title)
+    typer.echo("written: " + " ".join(map(str, save(figure, out))))

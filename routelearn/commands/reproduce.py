@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import typer
 
+from routelearn.commands.evaluate import progress
 from routelearn.errors import InputError
 
 TRAINING = ("train", "instances", "full", "minutes", "seeds")
@@ -100,16 +100,7 @@ def reproduce(
         tables(target, out, given)
 
 
-@contextlib.contextmanager
-def bar(label: str, total: int) -> Iterator[Any]:
-    """A progress bar on a terminal, otherwise only the label."""
-    from routelearn.commands.evaluate import progress_bar
-
-    with progress_bar() as progress:
-        if progress.disable:
-            typer.echo(label, err=True)
-        task = progress.add_task(label, total=total)
-        yield lambda done: progress.advance(task, done)
+bar = partial(progress, echo=True)
 
 
 def tables(target: str, out: Path, given: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from routelearn.data.stops import Stops
     from routelearn.rounds.answers import RoundSolution
     from routelearn.rounds.model import Round
-    from routelearn.rounds.plan import Route
+    from routelearn.rounds.plan import Drive, Route
     from routelearn.solving.solution import Solution
 
 
@@ -62,6 +62,7 @@ class Reading:
     options: Mapping[str, Any] = field(default_factory=dict)  # attributes of the whole, by name
     speed: str | None = None
     allow_unassigned: bool = False
+    until: str | None = None  # from when on the plan went on
 
     @property
     def rounded(self) -> bool:
@@ -79,7 +80,7 @@ class Reading:
     def record(self) -> dict[str, Any]:
         """What the answer says of it, so that the plan can be measured again."""
         options = self.round_options
-        found = {"matrix": self.matrix, "vehicles": self.vehicles, "options": options or None}
+        found = {"matrix": self.matrix, "vehicles": self.vehicles, "options": options or None, "until": self.until}
         return {name: value for name, value in found.items() if value is not None}
 
     def rounds_of(self, path: str) -> list[Round]:
@@ -122,9 +123,16 @@ class Reading:
             raise InputError(f"{stops.source}: --round {self.rounding} is for rounds; choose nearest or none")
 
 
-def with_unit(limits: Mapping[str, Any], unit: MatrixUnit | None) -> dict[str, Any]:
-    """The options with the unit of the matrix, if it is given."""
-    return {**limits, **({} if unit is None else {"matrix_unit": str(unit)})}
+def asked_for(
+    matrix: Path | None, matrix_unit: MatrixUnit | None, vehicles: str | None, problem: str | None,
+    limits: Mapping[str, Any], speed: str | None, allow_unassigned: bool, round_: Rounding | None, rounded: bool | None,
+) -> Reading:  # fmt: skip
+    """How the options of a command say that files are to be read."""
+    options = {**limits, **({} if matrix_unit is None else {"matrix_unit": str(matrix_unit)})}
+    rounding = rounding_of(round_, rounded)
+    return Reading(
+        None if matrix is None else str(matrix), vehicles, problem, rounding, options, speed, allow_unassigned
+    )
 
 
 def of_rounds(name: str) -> bool:
@@ -167,40 +175,19 @@ def read_all(paths: Sequence[str], how: Reading) -> list[Stops | Round]:
     return found
 
 
-def kept_of(round_: Round, path: Path, until: str | None) -> Round:
-    """The round with what a plan has already done: all that the file has, what it marks, or what begins by a time."""
-    from routelearn.rounds.given import given_plan, keeping, read_plan
-    from routelearn.rounds.timing import plan_of
+def kept_of(round_: Round, path: Path, until: str | None) -> tuple[Round, tuple[Drive, ...], str | None]:
+    """The round with what a plan has already done, the drives so far, and until when.
+
+    That is all that the file has, what it marks, or what begins by a time.
+    """
+    from routelearn.rounds.given import begun, given_plan, kept_until, read_plan
 
     routes, said = read_plan(path)
-    drives, marked = given_plan(round_, routes, str(path), numbered=bool(said.get("numbered")))
-    if until is not None:
-        latest = moment_of(round_, until)
-        plan = plan_of(round_, drives)
-        counts = [sum(v.start <= latest for v in route.visits if v.stop is not None) for route in plan.routes]
-    else:
-        counts = [*marked] if any(marked) else [len(drive.order) for drive in drives]
-    return keeping(round_, drives, counts)[0]
-
-
-def moment_of(round_: Round, text: str) -> float:
-    """A time on the command line, as the round's own are."""
-    from routelearn.errors import InputError
-    from routelearn.rounds.files.clock import Times
-
-    times = Times("--until")
-    times.look([round_.day] if round_.day else [])
-    times.look([text])
-    try:
-        found = times.at(text, "--until", "the time")
-    except InputError:
-        if times.clock:
-            raise
-        found = math.nan
-    if times.clock != (round_.day is not None) or math.isnan(found):
-        wanted = "a clock time such as 12:00" if round_.day is not None else "a number of seconds"
-        raise InputError(f"--until {text}: the round's times need {wanted}")
-    return found
+    given = given_plan(round_, routes, str(path), numbered=bool(said.get("numbered")))
+    before = said.get("until")
+    moment = until if until is not None else before
+    kept, drives = kept_until(round_, given, str(path), moment, marked=until is None and before is not None)
+    return kept, begun(kept, drives), moment
 
 
 # ---------------------------------------------------------------------------------------------- the screen
@@ -262,8 +249,7 @@ def called(vehicle: str) -> str:
 
 def summary(solution: RoundSolution, route: Route) -> str:
     """One vehicle in a line."""
-    from routelearn.rounds.clock import length
-    from routelearn.rounds.units import amount_words
+    from routelearn.rounds.units import amount_words, length
 
     day, vehicle = solution.round.day, solution.vehicle(route)
     unit = f" {solution.round.length_unit}" if solution.round.length_unit else ""
@@ -294,8 +280,7 @@ def itinerary(solution: RoundSolution, route: Route) -> Table:
     from rich.markup import escape
     from rich.table import Table
 
-    from routelearn.rounds.clock import length
-    from routelearn.rounds.units import amount_words
+    from routelearn.rounds.units import amount_words, length
 
     table, day = Table(box=None, header_style="bold", pad_edge=False), solution.round.day
     loaded = any(visit.load for visit in route.visits)

@@ -7,13 +7,14 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
 from routelearn.commands import rounds
-from routelearn.commands.backend import BACKEND, Backend
+from routelearn.commands.evaluate import BACKEND, Backend
 
 if TYPE_CHECKING:
     from routelearn.data.stops import Stops
@@ -43,7 +44,9 @@ def solve(
     speed: str | None = typer.Option(None, help=rounds.SPEED),
     allow_unassigned: bool = typer.Option(False, "--allow-unassigned", help=rounds.ALLOW),
     keep: Path | None = typer.Option(None, help=KEEP),
-    until: str | None = typer.Option(None, help="With --keep: keep only visits that begin by this time."),
+    until: str | None = typer.Option(
+        None, help="With --keep: keep only visits that begin by this time, and begin no other before."
+    ),
     seconds: float = typer.Option(1.0, help="Search time for each file; 0 builds one solution and does not search."),
     iterations: int | None = typer.Option(None, min=0, help=rounds.ITERATIONS),
     out: str | None = typer.Option(None, help=OUT),
@@ -68,10 +71,7 @@ def solve(
     from routelearn.policies.kernels import select
     from routelearn.solving import solve_stops
 
-    how = rounds.Reading(
-        None if matrix is None else str(matrix), vehicles, problem, rounds.rounding_of(round_, rounded),
-        rounds.with_unit(limits, matrix_unit), speed, allow_unassigned,
-    )  # fmt: skip
+    how = rounds.asked_for(matrix, matrix_unit, vehicles, problem, limits, speed, allow_unassigned, round_, rounded)
     found = rounds.read_all(stops or [], how)
     if until is not None and keep is None:
         raise InputError("--until says what --keep keeps; give --keep PLAN.json, too")
@@ -94,10 +94,11 @@ def solve(
                 )  # fmt: skip
         from routelearn.rounds.solving import solve_round
 
+        kept, start, since = (one, None, None) if keep is None else rounds.kept_of(one, keep, until)
         return solve_round(
-            one if keep is None else rounds.kept_of(one, keep, until), seconds=seconds, iterations=iterations,
+            kept, start=start, seconds=seconds, iterations=iterations,
             seed=seed, policy=policy, model=model, threads=threads,
-            better=rounds.show_better if watch else None, tell=show_line, read_with=how.record,
+            better=rounds.show_better if watch else None, tell=show_line, read_with=replace(how, until=since).record,
         )  # fmt: skip
 
     names = answer_names([one.source for one in found])
@@ -124,10 +125,10 @@ def listed(names: Sequence[object]) -> str:
 
 def check_target(out: str | None, plot: str | None, found: Sequence[Stops | Round]) -> None:
     """Refuse targets that cannot be written before the search, not after it."""
-    from routelearn.data.solutions import WRITERS
     from routelearn.data.stops import Stops
     from routelearn.errors import InputError
     from routelearn.plots.saving import DRAWINGS
+    from routelearn.solving.writing import WRITERS
 
     count = len(found)
     if out is not None and out.lower().endswith(f".{VROOM}") and any(isinstance(one, Stops) for one in found):

@@ -22,7 +22,7 @@ def tours(
 ) -> None:
     """Solve random instances for `train --loss supervised --tours FILE`, by a solver or by a model and local search."""
     from routelearn import api, problems, solvers
-    from routelearn.commands.evaluate import or_default, progress_bar
+    from routelearn.commands.evaluate import or_default, progress
     from routelearn.errors import InputError
     from routelearn.training import tours as storing
 
@@ -40,11 +40,10 @@ def tours(
     method: Any = None if model is None else Path(model)
     if solver is not None:
         method = solvers.get(solver)
-    with progress_bar() as bar:
-        task = bar.add_task(f"{problem} {n}", total=count)
+    with progress(f"{problem} {n}", count) as done:
         found = api.evaluate(
             method, x, or_default(decode, "augment:8+improve" if by_model else "greedy"), problem=chosen,
-            device=or_default(device, "auto"), seconds=seconds, progress=lambda done: bar.advance(task, done),
+            device=or_default(device, "auto"), seconds=seconds, progress=done,
         )  # fmt: skip
     if found.infeasible:
         raise InputError(f"{found.infeasible} of {count} instances have no valid tour by {found.decode}")

@@ -235,7 +235,8 @@ OPTIONS: tuple[tuple[str, Any, Any, str], ...] = (
     ("config", Path | None, None, "Begin with the config.json of a run, not with a recipe."),
     ("out", Path, Path("runs/latest"), "Folder of the run."),
     ("resume", bool, False, "Go on with the run in --out as if never stopped; minutes and epochs count on."),
-    ("warm_start", str | None, None, "Start from this model (file or shipped name)."),
+    ("warm_start", str | None, None, "Start from this model (file or shipped name), built as "
+     "it was and with a gentler rate where no flag says otherwise."),
     ("reference", Path | None, None, "Costs (.npz) of the validation set, to report gaps; for several sizes, arrays "
      "named such as tsp20 and tsp50."),
     ("device", str, "auto", "cpu, cuda, or auto."),

@@ -9,7 +9,6 @@ from routelearn.data import authors, npz
 from routelearn.data.convert import Converted, Scale, to_instance
 from routelearn.data.generate import generate
 from routelearn.data.reading import read_stops
-from routelearn.data.solutions import Solution, solution_of, write_solution
 from routelearn.data.stops import Stops
 from routelearn.errors import InputError
 from routelearn.problems import Problem, get
@@ -41,12 +40,9 @@ def read_instances(path: str | Path, problem: str | Problem | None = None, limit
 __all__ = [
     "Converted",
     "Scale",
-    "Solution",
     "Stops",
     "generate",
     "read_instances",
     "read_stops",
-    "solution_of",
     "to_instance",
-    "write_solution",
 ]

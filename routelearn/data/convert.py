@@ -19,7 +19,7 @@ from routelearn.data.notes import on_places
 from routelearn.data.numbers import column_of, filled, stand_in, value_of
 from routelearn.data.rules import refusal, stated
 from routelearn.data.stops import MATRIX_STOPS, Stops
-from routelearn.errors import InputError
+from routelearn.errors import InputError, about
 from routelearn.problems import Problem, get
 from routelearn.problems.attributes import Attribute, found, of_unit
 from routelearn.problems.base import ROUNDINGS, ChecksStops, MeasuresPrizes, Rounded
@@ -32,8 +32,7 @@ DECIMALS = 10**6  # demands are told apart to this fraction
 class Scale:
     """How node numbers and the policy's units translate into the user's."""
 
-    stop: tuple[int, ...]  # node number -> index of the stop in the file; the depot is node 0
-    ids: tuple[str | int, ...]  # node number -> the user's id
+    ids: tuple[str | int, ...]  # node number -> the user's id; the depot is node 0
     length: float  # the user's length of one unit of the policy
     prize: float  # the user's prize of one unit of the policy
     demand: int  # the instance's whole units in one unit of the user's demand
@@ -41,6 +40,9 @@ class Scale:
 
 
 class Converted(NamedTuple):
+    """Stops as an instance of a problem."""
+
+    stops: Stops
     problem: Problem
     policy: Any  # Instance, B = 1, single precision, in the unit square
     referee: Any  # Instance, B = 1, double precision, in the user's units
@@ -48,9 +50,13 @@ class Converted(NamedTuple):
     notes: tuple[str, ...] = ()  # what the user should know of the stops, one line each
 
     @property
+    def nodes(self) -> int:
+        return len(self.scale.ids)
+
+    @property
     def size(self) -> int:
         """The stops, or more where demands of many vehicle loads need more visits: what a policy must reach."""
-        return max(len(self.scale.ids), self.problem.max_steps(self.referee) // 2)
+        return max(self.nodes, self.problem.max_steps(self.referee) // 2)
 
 
 def to_instance(stops: Stops, problem: str | None = None, **given: Any) -> Converted:
@@ -65,7 +71,9 @@ def to_instance(stops: Stops, problem: str | None = None, **given: Any) -> Conve
     options = {name: value for name, value in given.items() if value is not None}
     decisive = problem or stops.problem
     limits = _limits(stops, options, decisive)
-    chosen = _problem(stops, decisive or guess(stops.source, {*stops.columns, *limits}))
+    name = decisive or guess(stops.source, {*stops.columns, *limits})
+    with about(stops.source):
+        chosen = get(name)
     _check_used(stops.source, chosen, options)
     check_fillable(chosen, stops.source)
     _check_rules(stops, chosen)
@@ -82,14 +90,14 @@ def to_instance(stops: Stops, problem: str | None = None, **given: Any) -> Conve
     for fields, unit in zip(scaled(chosen), (length_unit, prize_unit), strict=True):
         policy |= {name: policy[name] / unit for name in fields if name in policy}
     scale = Scale(
-        tuple(order),
         tuple(stops.ids[i] for i in order),
         length_unit,
         prize_unit,
         amount_unit,
         "km" if stops.metric in ("great-circle", "GEO") else "",
     )
-    return Converted(chosen, _instance(chosen, policy, torch.float32, stops), referee, scale, notes_on(stops, chosen))
+    seen = _instance(chosen, policy, torch.float32, stops)
+    return Converted(stops, chosen, seen, referee, scale, notes_on(stops, chosen))
 
 
 def filled_by(problem: Problem) -> dict[str, Attribute]:
@@ -104,7 +112,15 @@ def filled_by(problem: Problem) -> dict[str, Attribute]:
 def notes_on(stops: Stops, problem: Problem) -> tuple[str, ...]:
     """What the user should know of the stops: how the file was read, what in it is not used, and odd places."""
     unused = (*(stops.said.get(name, name) for name in _idle(stops, problem)), *stops.unused)
-    return (*stops.notes, *((names.not_used(unused),) if unused else ()), *on_places(stops))
+    return (*stops.notes, *((names.not_used(unused),) if unused else ()), *on_places(stops), *_on_times(stops, problem))
+
+
+def _on_times(stops: Stops, problem: Problem) -> tuple[str, ...]:
+    """How long a kilometre takes: a problem that adds times to lengths knows no speed."""
+    times = [one.called for one in filled_by(problem).values() if one.unit == "time"]
+    if not times or stops.matrix is not None or stops.metric != "great-circle":
+        return ()
+    return (f"a kilometre takes one unit of time ({', '.join(times)}): with minutes, that is 60 km/h",)
 
 
 def _idle(stops: Stops, problem: Problem) -> list[str]:
@@ -193,13 +209,6 @@ def _instance(problem: Problem, values: dict[str, Any], dtype: torch.dtype, stop
 # ---------------------------------------------------------------------------------------- the fields
 
 
-def _problem(stops: Stops, name: str) -> Problem:
-    try:
-        return get(name)
-    except InputError as error:
-        raise InputError(f"{stops.source}: {error}") from None
-
-
 def _limits(stops: Stops, options: Mapping[str, Any], problem: str | None) -> dict[str, Any]:
     """The numbers that belong to the whole file: the options, else the file's own; checked."""
     known = names.table(problem).limits
@@ -259,7 +268,8 @@ def _values(
             of_file[name] = _to_decimals(one, value, f"{stops.source}: the {name}")
             continue
         for i, each in enumerate(_listed(value)):
-            _check_sign(stops, one, each, i)
+            if one.at_depot or i != order[0]:
+                _check_sign(stops, one, each, i)
         _check_depot(stops, one, value[order[0]], order[0])
         columns[name] = value
         if one.whole:
@@ -286,7 +296,8 @@ def _default(stops: Stops, problem: Problem, one: Attribute, depot: int) -> Any:
     if one.of == "stop":
         what = f" ({one.help})" if one.revealed_on_visit and one.help else ""
         needs = f"{problem.name} needs {with_article(one.name)} for every stop{what}"
-        raise InputError(f"{stops.source}: {needs}; there is no such column")
+        unread = f" ({names.not_used(stops.unused)})" if stops.unused else ""
+        raise InputError(f"{stops.source}: {needs}; there is no such column{unread}")
     what = f"the vehicle's {one.called}" if one.of == "vehicle" else with_article(one.called)
     raise InputError(f"{stops.source}: {problem.name} needs {what}; give {one.name}")
 

@@ -102,15 +102,17 @@ def _delimiter(first: str, problem: str | None) -> str:
     words = first.split(maxsplit=MOST_COLUMNS)
     if len(words) > 1 and all(candidate(word, problem) for word in words):
         return "\t" if "\t" in first else " "
-    return max(
-        DELIMITERS,
-        key=lambda d: (sum(candidate(cell, problem) is not None for cell in cells_of(first, d)), first.count(d)),
-    )
+    return likeliest_delimiter(first, lambda name: candidate(name, problem))
 
 
-def cells_of(first: str, delimiter: str) -> list[str]:
-    """The names in a first line, as many as a table may have."""
-    return [cell.strip(' "') for cell in first.split(delimiter, MOST_COLUMNS)]
+def likeliest_delimiter(first: str, known: Callable[[str], object]) -> str:
+    """The one that gives the header the most names that are `known`, else the most columns."""
+
+    def worth(delimiter: str) -> tuple[int, int]:
+        names = [cell.strip(' "') for cell in first.split(delimiter, MOST_COLUMNS)]
+        return sum(known(name) is not None for name in names), first.count(delimiter)
+
+    return max(DELIMITERS, key=worth)
 
 
 def _listed(header: list[str]) -> str:

@@ -23,7 +23,7 @@ def _nearest(values: np.ndarray) -> np.ndarray:
     return np.floor(values + 0.5)
 
 
-def _euclidean(xy: np.ndarray) -> np.ndarray:
+def euclidean(xy: np.ndarray) -> np.ndarray:
     dx, dy = _differences(xy)
     return np.sqrt(dx * dx + dy * dy)
 
@@ -63,10 +63,10 @@ def _geographical(xy: np.ndarray) -> np.ndarray:
 
 
 FROM_COORDINATES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "EUC_2D": lambda xy: _nearest(_euclidean(xy)),
-    "CEIL_2D": lambda xy: np.ceil(_euclidean(xy)),
-    "FLOOR_2D": lambda xy: np.floor(_euclidean(xy)),
-    "EXACT_2D": lambda xy: _nearest(1000.0 * _euclidean(xy)),
+    "EUC_2D": lambda xy: _nearest(euclidean(xy)),
+    "CEIL_2D": lambda xy: np.ceil(euclidean(xy)),
+    "FLOOR_2D": lambda xy: np.floor(euclidean(xy)),
+    "EXACT_2D": lambda xy: _nearest(1000.0 * euclidean(xy)),
     "MAN_2D": _manhattan,
     "MAX_2D": _maximum,
     "ATT": _pseudo_euclidean,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import zipfile
 from datetime import date, datetime, time, timedelta
 from typing import Any
@@ -15,6 +16,11 @@ from routelearn.errors import InputError
 
 SUFFIXES = (".xlsx", ".xlsm")
 LARGEST = 256 * MEGABYTE  # once it is unpacked
+
+# A formula that nobody has calculated: openpyxl would give an empty cell. (Empty texts have t="str".)
+_UNCOUNTED = re.compile(
+    rb'<c r="([A-Z]+\d+)"(?![^>]*t="str")[^>]*>(?:<f[^>]*/>|<f[^>]*>[^<]*</f>)\s*(?:<v\s*/>|<v></v>)?</c>'
+)
 
 Sheet = list[tuple[int, list[Any]]]  # number of the row, and its cells; "" for an empty one
 
@@ -35,6 +41,12 @@ def sheets(data: bytes, source: str) -> dict[str, Sheet]:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             if sum(entry.file_size for entry in archive.infolist()) > LARGEST:
                 raise InputError(f"{source}: larger than {LARGEST / MEGABYTE:.0f} MB once unpacked; save it as CSV")
+            for name in archive.namelist():
+                if name.startswith("xl/worksheets/") and (cell := _UNCOUNTED.search(archive.read(name))) is not None:
+                    raise InputError(
+                        f"{source}, cell {cell[1].decode()}: a formula whose value is not in the file; open it in a "
+                        "spreadsheet program and save it there, or as CSV"
+                    )
         book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
         return {sheet.title: _rows(sheet, source) for sheet in book.worksheets}
     except InputError:
@@ -79,7 +91,8 @@ def _value(cell: Any) -> Any:
     if isinstance(cell, date | time):
         return cell.isoformat()
     if isinstance(cell, timedelta):
-        return f"{cell.total_seconds():g} s"
+        seconds = round(cell.total_seconds())
+        return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}" if seconds >= 0 else f"{seconds} s"
     if isinstance(cell, bool):
         return "1" if cell else "0"
     if isinstance(cell, float) and cell == cell and abs(cell) < 1e15 and cell == int(cell):

@@ -1,14 +1,16 @@
-"""Arrays into the fields of a problem's Instance: types, shapes and ranges checked, then the problem's own rules."""
+"""The fields of a problem's Instance: filled from arrays that are checked, and digests of what they hold."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from routelearn.errors import InputError
+from routelearn.errors import InputError, about
 from routelearn.problems import NumpyRng, Problem
 from routelearn.problems.attributes import OWN, RESERVED, Attribute, Of, declared
 
@@ -61,8 +63,8 @@ def needed(problem: Problem) -> list[str]:
     return [name for name, field in zip(shown._fields, shown, strict=True) if field is not None]
 
 
-def assemble(problem: Problem, arrays: Mapping[str, np.ndarray], source: str, dtype: Any = np.float32) -> Any:
-    """The checked Instance of `arrays` (by field name; optional fields may be missing), floats as `dtype`.
+def assemble(problem: Problem, arrays: Mapping[str, np.ndarray], source: str) -> Any:
+    """The checked Instance of `arrays` (by field name; optional fields may be missing), floats in single precision.
 
     Raises InputError, beginning with `source`.
     """
@@ -94,19 +96,16 @@ def assemble(problem: Problem, arrays: Mapping[str, np.ndarray], source: str, dt
             if array.shape != wanted:
                 raise InputError(f"{source}: {name} has shape {array.shape}; {wanted} fits the shape of xy")
         whole = like is not None and not like.is_floating_point()
-        fields[name] = torch.from_numpy(
-            _cast(array, whole, dtype, f"{source}: {name}", name in attributes and attributes[name].unbounded)
-        )
+        unbounded = name in attributes and attributes[name].unbounded
+        fields[name] = torch.from_numpy(_cast(array, whole, f"{source}: {name}", unbounded))
     x = type(shown)(**fields)
-    try:
+    with about(source):
         problem.validate(x)
-    except InputError as error:
-        raise InputError(f"{source}: {error}") from None
     return x
 
 
-def _cast(array: np.ndarray, whole: bool, dtype: Any, what: str, unbounded: bool) -> np.ndarray:
-    """A copy as int64 or `dtype`. Floats are accepted for whole numbers if they have no fraction."""
+def _cast(array: np.ndarray, whole: bool, what: str, unbounded: bool) -> np.ndarray:
+    """A copy as int64 or float32. Floats are accepted for whole numbers if they have no fraction."""
     if array.dtype.kind not in "iuf":
         raise InputError(f"{what} holds {array.dtype} values; numbers are needed")
     finite = np.isfinite(array) | (unbounded & (array == np.inf))
@@ -121,7 +120,7 @@ def _cast(array: np.ndarray, whole: bool, dtype: Any, what: str, unbounded: bool
             raise InputError(f"{what} has a number beyond {LARGEST_WHOLE:.0e} (instance {_row(large)})")
         return array.astype(np.int64, order="C")
     with np.errstate(over="ignore"):
-        result = array.astype(dtype, order="C")
+        result = array.astype(np.float32, order="C")
     grown = ~np.isfinite(result) & np.isfinite(array)
     if grown.any():
         raise InputError(f"{what} has a number too large for single precision (instance {_row(grown)})")
@@ -130,3 +129,33 @@ def _cast(array: np.ndarray, whole: bool, dtype: Any, what: str, unbounded: bool
 
 def _row(bad: np.ndarray) -> int:
     return int(np.argwhere(bad)[0][0]) if bad.ndim else 0
+
+
+# ------------------------------------------------------------------------------- what instances are known by
+
+
+def fingerprint(x: Any) -> str:
+    """A digest of the very numbers of the instances."""
+    digest = hashlib.sha256()
+    for name, field in zip(type(x)._fields, x, strict=True):
+        if field is not None:
+            digest.update(f"{name} {field.dtype} {tuple(field.shape)}".encode())
+            digest.update(np.ascontiguousarray(field.detach().cpu().numpy()).tobytes())
+    return digest.hexdigest()
+
+
+def fingerprints(x: Any) -> NDArray[np.uint64]:
+    """[B]: a number for each instance, by all of its fields; the same from any file format (single precision)."""
+    columns = []
+    for name, field in zip(x._fields, x, strict=True):
+        if field is not None:
+            values = field.detach().cpu().numpy()
+            columns.append((name.encode(), values.astype("<f4" if values.dtype.kind == "f" else "<i8")))
+    marks = np.empty(len(x.xy), dtype=np.uint64)
+    for row in range(len(marks)):
+        digest = hashlib.blake2b(digest_size=8)
+        for name, values in columns:
+            digest.update(name)
+            digest.update(values[row].tobytes())
+        marks[row] = int.from_bytes(digest.digest(), "little")
+    return marks

@@ -79,9 +79,9 @@ def _too_large(name: str, limit: int, size: str) -> InputError:
     return InputError(f"{name}: {size} is larger than the {limit / MEGABYTE:.0f} MB that are read; split the file")
 
 
-def read_text(path: str | Path, limit: int = TEXT_LIMIT) -> str:
+def read_text(path: str | Path) -> str:
     """The file as text: UTF-8 (with or without BOM) or UTF-16 with BOM, line ends as they are."""
-    return decode(read_bytes(path, limit), display(path))
+    return decode(read_bytes(path), display(path))
 
 
 def decode_table(data: bytes, name: str) -> tuple[str, tuple[str, ...]]:

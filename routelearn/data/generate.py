@@ -32,8 +32,10 @@ def of_set(name: str, collection: str | None = None) -> Problem:
     try:
         return get(name)  # of a plugin that is installed
     except InputError as error:
-        variants = ", ".join(name for family in families for name in family.variant_names)
-        raise InputError(f"{error}; and, for variants, {variants}") from None
+        variants = [one for family in families for one in family.variant_names]
+        if name.lower() in variants:
+            raise InputError(f"the set {collection!r} has no {name}; leave the set out") from None
+        raise InputError(f"{error}; and, for variants, {', '.join(variants)}") from None
 
 
 def set_size(problem: Problem) -> int:

@@ -47,3 +47,8 @@ def rows_of(data: dict[str, Any], source: str, problem: str | None = None) -> li
         own = {key: value for key, value in properties.items() if spellings[key] not in decided}
         rows.append((where, own | values))
     return rows
+
+
+def feature(kind: str, coordinates: Any, properties: dict[str, Any]) -> dict[str, Any]:
+    """As it is written: a Point, or a LineString."""
+    return {"type": "Feature", "geometry": {"type": kind, "coordinates": coordinates}, "properties": properties}

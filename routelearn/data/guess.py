@@ -6,9 +6,12 @@ from collections.abc import Sequence, Set
 from typing import NamedTuple
 
 from routelearn.data.fields import unfilled
+from routelearn.data.names import table
 from routelearn.errors import InputError
 from routelearn.problems import PROBLEMS
 from routelearn.problems.attributes import Attribute, declared
+
+REMEMBERED = 256  # sets of attributes: the service asks twice for each request, and comparing all problems takes long
 
 
 class Fit(NamedTuple):
@@ -27,6 +30,15 @@ def guess(source: str, given: Set[str]) -> str:
 
     Of those that claim as many, the one that requires most of them, then the one of the lowest `preference`.
     """
+    known, names = table().guessed, frozenset(given)  # the table is another once a problem is registered
+    if names not in known:
+        if len(known) >= REMEMBERED:
+            known.clear()
+        known[names] = _guess(source, names)
+    return known[names]
+
+
+def _guess(source: str, given: Set[str]) -> str:
     fits = [_fit(problem, given) for problem in PROBLEMS.values() if declared(problem) is not None]
     fits = [fit for fit in fits if not unfilled(PROBLEMS[fit.name])]
     known = {name: one for fit in fits for name, one in fit.attributes.items()}

@@ -11,7 +11,7 @@ from routelearn.data import geojson
 from routelearn.data.names import limit, table
 from routelearn.data.numbers import real, shown
 from routelearn.data.records import Row, limits_of, problem_of, to_stops
-from routelearn.data.stops import Stops, checked_matrix, from_matrix
+from routelearn.data.stops import MATRIX_STOPS, Stops, checked_matrix, from_matrix
 from routelearn.errors import InputError
 
 
@@ -39,11 +39,6 @@ def decode(text: str, source: str) -> Any:
         raise InputError(f"{source}: a number is too long") from None
 
 
-def keys_of(problem: str | None) -> tuple[str, ...]:
-    """What may stand beside the stops."""
-    return ("stops", "depot", "matrix", *table(problem).limits, "problem", "name")
-
-
 def parse(text: str, source: str, matrix: np.ndarray | None = None, problem: str | None = None) -> Stops:
     """The stops of a JSON text in any of the documented shapes; `matrix` replaces the file's own lengths.
 
@@ -62,7 +57,7 @@ def parse(text: str, source: str, matrix: np.ndarray | None = None, problem: str
             raise InputError(f"{source}: {shown(limit(key, decisive))} is given twice, under two spellings; keep one")
     data = keys
     geographic = data.get("type") in ("FeatureCollection", "Feature")
-    known = keys_of(decisive)
+    known = ("stops", "depot", "matrix", *table(decisive).limits, "problem", "name")
     unknown = [key for key in data if key not in known]
     if unknown and not geographic:
         raise InputError(f"{source}: {unknown[0][:40]!r} is not known; the keys are {', '.join(known)}")
@@ -83,22 +78,25 @@ def parse(text: str, source: str, matrix: np.ndarray | None = None, problem: str
     )  # fmt: skip
 
 
-def matrix_of(rows: Any, source: str) -> np.ndarray:
-    """A list of equally long lists of numbers."""
-    if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
-        raise InputError(f"{source}: the matrix must be a list of lists of numbers")
+def matrix_of(rows: Any, source: str, what: str = "the matrix") -> np.ndarray:
+    """A list of equally long lists of numbers; services that know no way give null."""
+    if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows) or not rows:
+        raise InputError(f"{source}: {what} must be a list of lists of numbers")
+    if len(rows) > MATRIX_STOPS:
+        raise InputError(f"{source}: {what} of {len(rows)} places; at most {MATRIX_STOPS} are allowed")
     for i, row in enumerate(rows, 1):
         if len(row) != len(rows):
-            raise InputError(f"{source}: row {i} of the matrix has {len(row)} numbers; {len(rows)} rows need as many")
-    return checked_matrix(
-        np.array(
-            [
-                [real(cell, f"{source}: row {i} of the matrix", f"column {j}") for j, cell in enumerate(row, 1)]
-                for i, row in enumerate(rows, 1)
-            ]
-        ).reshape(len(rows), len(rows)),
-        source,
-    )
+            raise InputError(f"{source}: row {i} of {what} has {len(row)} numbers; {len(rows)} rows need as many")
+        if None in row:
+            raise InputError(
+                f"{source}: row {i}, column {row.index(None) + 1} of {what} is empty: no way there; "
+                "move the stop to a road, or leave it out"
+            )
+    values = [
+        [real(cell, f"{source}: row {i} of {what}", f"column {j}") for j, cell in enumerate(row, 1)]
+        for i, row in enumerate(rows, 1)
+    ]
+    return checked_matrix(np.array(values), source)
 
 
 def _rows(stops: Any, source: str) -> list[Row]:

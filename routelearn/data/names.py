@@ -59,6 +59,7 @@ class Table(NamedTuple):
     amounts: re.Pattern[str]
     disputed: Mapping[str, str]  # attributes that two problems declare differently, and which ones do
     own: frozenset[str] | None  # attributes of the problem that is named; None if none is
+    guessed: dict[frozenset[str], str]  # problems by the attributes given (data/guess.py)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -132,7 +133,7 @@ def _table(problems: list[Any], named: str | None) -> Table:
     )
     pattern = rf"(?:total|order|gesamt)?({amounts})s?(?:(?:in)?(?:kg|t|tons?|lbs?|g|m3|l|stk|pcs))?"
     limits = {name: one for name, (one, _) in known.items() if one.of_file}
-    return Table(columns, limits, spellings, words, keys, parts, re.compile(pattern), disputed, own)
+    return Table(columns, limits, spellings, words, keys, parts, re.compile(pattern), disputed, own, {})
 
 
 def _ends(one: Attribute) -> list[tuple[str, ...]]:

@@ -43,10 +43,10 @@ def on_places(stops: Stops) -> tuple[str, ...]:
 
 def _same(stops: Stops, places: np.ndarray) -> list[str]:
     """Stops that have the very coordinates of another."""
+    if len(set(map(tuple, places.tolist()))) == len(places):  # nearly always, and sorting them takes ten times as long
+        return []
     _, group, count = np.unique(places, axis=0, return_inverse=True, return_counts=True)
     found = np.flatnonzero(count[group.reshape(-1)] > 1)
-    if not len(found):
-        return []
     first = found[group.reshape(-1)[found] == group.reshape(-1)[found[0]]]
     words = _listed(stops, first)
     return [f"identical places: {len(found)} stops have the coordinates of another, such as {words}"]

@@ -12,8 +12,9 @@ import numpy as np
 
 from routelearn.data.fields import assemble
 from routelearn.data.files import MEGABYTE, read_bytes
-from routelearn.errors import InputError
+from routelearn.errors import InputError, about
 from routelearn.problems import get
+from routelearn.runtime.atomic import writing
 
 FORMAT_VERSION = 1
 LIMIT = 4096 * MEGABYTE
@@ -25,11 +26,8 @@ def save(path: str | Path, problem_name: str, x: Any) -> None:
     get(problem_name).validate(x)
     arrays = {name: field.detach().cpu().numpy() for name, field in zip(x._fields, x, strict=True) if field is not None}
     arrays = {name: a.astype(np.float32 if a.dtype.kind == "f" else np.int64) for name, a in arrays.items()}
-    try:
-        with open(path, "wb") as file:  # an open file, because savez would append a suffix to a bare name
-            np.savez_compressed(file, problem=problem_name, format_version=FORMAT_VERSION, **arrays)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
+    with writing(path), open(path, "wb") as file:  # an open file, because savez would append a suffix to a bare name
+        np.savez_compressed(file, problem=problem_name, format_version=FORMAT_VERSION, **arrays)
 
 
 def load(path: str | Path, problem_name: str | None = None) -> tuple[str, Any]:
@@ -50,10 +48,8 @@ def parse(data: bytes, source: str, problem_name: str | None = None, limit: int 
         raise InputError(f"{source}: format version {_scalar(version)}; this program reads version {FORMAT_VERSION}")
     if name.shape != () or name.dtype.kind != "U":
         raise InputError(f"{source}: 'problem' must be one string, the problem's id")
-    try:
+    with about(source):
         problem = get(str(name))
-    except InputError as error:
-        raise InputError(f"{source}: {error}") from None
     if problem_name is not None and problem.name != get(problem_name).name:
         raise InputError(f"{source}: holds instances of {problem.name}, not of {problem_name}")
     return problem.name, assemble(problem, arrays, source)

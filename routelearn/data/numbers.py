@@ -14,7 +14,7 @@ from routelearn.problems.attributes import Attribute
 
 LARGEST = 1e15  # sums and squares of such numbers stay exact enough in double precision
 SMALLEST = 1e-30  # below it a number is 0
-_DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _LONGEST = 80  # characters
 _TIME_OF_DAY = re.compile(r"([01]?\d|2[0-4]):([0-5]\d)", re.ASCII)
 _BETWEEN = re.compile(r"\s*[;/|\u2013]\s*|(?<=[\d.])\s*-\s*|\s+(?:to|bis|a|à)\s+|\s+")
@@ -71,7 +71,7 @@ def real(raw: Any, where: str, what: str) -> float:
     raw = plain(raw)
     if isinstance(raw, str):
         text = raw.strip()
-        if not _DECIMAL.fullmatch(text) or len(text) > _LONGEST:
+        if not DECIMAL.fullmatch(text) or len(text) > _LONGEST:
             kind = "a finite number" if text.lower().lstrip("+-") in ("nan", "inf", "infinity") else "a number"
             raise InputError(f"{where}: {what} is {shown(raw)}, not {kind}{_hint(text)}")
         value = float(text)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from routelearn.data import csv_file, cvrplib, excel_file, json_file, npz, tsplib
+from routelearn.data import csv_file, excel_file, json_file, npz, tsplib
 from routelearn.data.fields import attributes_of
 from routelearn.data.files import STDIN, TEXT_LIMIT, check_not_workbook, decode, decode_table, display, read_bytes
 from routelearn.data.matrix_file import read_matrix
@@ -43,14 +43,13 @@ def read_stops(
     *,
     matrix: str | Path | None = None,
     rounded: bool = True,
-    limit: int = TEXT_LIMIT,
     problem: str | None = None,
 ) -> list[Stops]:
     """The stops of a file, of standard input (`-`), or of every file in a folder or glob.
 
     `matrix` is a file of lengths that replaces those of the coordinates; with no path it is all there is.
-    `rounded=False` takes EUC_2D of a library file without its rounding. `limit` is in bytes. `problem`, if it is named,
-    decides what columns mean.
+    `rounded=False` takes EUC_2D of a library file without its rounding. `problem`, if it is named, decides what columns
+    mean.
     """
     lengths = None if matrix is None else read_matrix(matrix)
     if path is None:
@@ -59,16 +58,15 @@ def read_stops(
         return [from_matrix(lengths.values, display(str(matrix)), lengths.labels)]
     if matrix is not None and str(matrix) == STDIN == str(path):
         raise InputError("standard input cannot be both the stops and the matrix; give one of them as a file")
-    found = _one_of(str(path), limit)
-    files = [] if found else files_of(path)
+    files = files_of(path)
     if lengths is None:
-        return found or [stops for file in files for stops in _read(file, rounded, limit, problem)]
-    if len(files) == 1:
-        found = _read(files[0], rounded, limit, problem, lengths.values)
+        return [stops for file in files for stops in _read(file, rounded, problem)]
+    found = _read(files[0], rounded, problem, lengths.values) if len(files) == 1 else []
     if len(found) != 1:
         count = len(found) or len(files)
         raise InputError(f"{display(path)}: {count} sets of stops, but one matrix; give one file of stops")
-    return [found[0].with_matrix(lengths.in_order(found[0].ids, display(str(matrix))), display(str(matrix)))]
+    (stops,), file = found, display(str(matrix))
+    return [replace(stops, matrix=lengths.in_order(stops.ids, file), matrix_file=file, metric="matrix")]
 
 
 def is_there(path: str) -> bool:
@@ -82,17 +80,6 @@ def instance_in(path: str) -> tuple[str, int] | None:
     if match is None or Path(path).is_file() or not Path(match[1]).is_file():
         return None
     return match[1], int(match[2])
-
-
-def _one_of(path: str, limit: int) -> list[Stops]:
-    """The one instance that `set.npz[3]` names; nothing for any other name."""
-    named = instance_in(path)
-    if named is None:
-        return []
-    batch, row = from_npz(read_bytes(named[0], limit), named[0], limit), named[1]
-    if row >= len(batch):
-        raise InputError(f"{path}: the file holds {len(batch)} instances, numbered from 0")
-    return [batch[row]]
 
 
 def files_of(path: str | Path) -> list[str]:
@@ -115,11 +102,16 @@ def files_of(path: str | Path) -> list[str]:
     return [text]
 
 
-def _read(path: str, rounded: bool, limit: int, problem: str | None, lengths: np.ndarray | None = None) -> list[Stops]:
-    """The stops of one file; where lengths are given they need no places."""
+def _read(path: str, rounded: bool, problem: str | None, lengths: np.ndarray | None = None) -> list[Stops]:
+    """The stops of one file, or of one instance in it (`set.npz[3]`); where lengths are given they need no places."""
+    if (named := instance_in(path)) is not None:
+        batch = from_npz(read_bytes(named[0]), named[0])
+        if named[1] >= len(batch):
+            raise InputError(f"{path}: the file holds {len(batch)} instances, numbered from 0")
+        return [batch[named[1]]]
     if Path(path).suffix.lower() == ".pkl":
         raise InputError(f"{path}: a .pkl holds a set of instances for evaluation, not stops")
-    return parse(read_bytes(path, limit), display(path), rounded, problem, lengths, limit)
+    return parse(read_bytes(path), display(path), rounded, problem, lengths)
 
 
 def parse(
@@ -128,9 +120,8 @@ def parse(
     rounded: bool = True,
     problem: str | None = None,
     lengths: np.ndarray | None = None,
-    limit: int = TEXT_LIMIT,
 ) -> list[Stops]:
-    """The stops in the bytes of a file that messages call `source`; `limit` is in bytes, once unpacked."""
+    """The stops in the bytes of a file that messages call `source`."""
     suffix = Path(source).suffix.lower()
     if excel_file.is_workbook(data):
         return [csv_file.parse(excel_file.as_csv(data, source), source, lengths, problem)]
@@ -139,7 +130,7 @@ def parse(
         raise csv_file.not_xml(source)
     kind = FORMATS.get(suffix) or ("npz" if data[:4] == b"PK\x03\x04" else None)
     if kind == "npz":
-        return from_npz(data, source, limit)
+        return from_npz(data, source)
     text, notes = decode_table(data, source) if kind in ("csv", None) else (decode(data, source), ())
     kind = kind or sniff(text)
     if notes and kind != "csv":
@@ -149,7 +140,7 @@ def parse(
     if kind == "tsplib":
         return [tsplib.parse(text, source, rounded, problem)]
     if kind == "cvrplib":
-        return [cvrplib.parse(text, source, rounded, problem)]
+        return [tsplib.parse_vrp(text, source, rounded, problem)]
     return [replace(csv_file.parse(text, source, lengths, problem), notes=notes)]
 
 
@@ -162,9 +153,9 @@ def sniff(text: str) -> str:
     return "csv"
 
 
-def from_npz(data: bytes, source: str, limit: int = TEXT_LIMIT) -> list[Stops]:
+def from_npz(data: bytes, source: str) -> list[Stops]:
     """Every instance of a batch as stops numbered by node, the depot being 0."""
-    name, batch = npz.parse(data, source, limit=limit)
+    name, batch = npz.parse(data, source, limit=TEXT_LIMIT)
     return [_instance_stops(name, take(batch, row), f"{source}[{row}]") for row in range(batch.xy.shape[0])]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -61,9 +61,6 @@ class Stops:
     def called(self, stop: int) -> str:
         """A stop's id, for a message."""
         return repr(str(self.ids[stop])[:40])
-
-    def with_matrix(self, matrix: np.ndarray, file: str | None = None) -> Stops:
-        return replace(self, matrix=matrix, matrix_file=file, metric="matrix")
 
 
 def checked_matrix(matrix: np.ndarray, source: str) -> np.ndarray:

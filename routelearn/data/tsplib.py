@@ -1,4 +1,4 @@
-"""TSPLIB files (`.tsp`, `.atsp`, and the orienteering extension `.oplib`): text into sections, sections into Stops.
+"""TSPLIB files (`.tsp`, `.atsp`, and the extensions `.vrp` and `.oplib`): text into sections, sections into Stops.
 
 Written for these files rather than through vrplib, which keeps neither node numbers nor lines and reads
 neither GEO, ATT nor triangles with a diagonal.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -111,6 +111,17 @@ def parse(text: str, source: str, rounded: bool = True, problem: str | None = No
     return places(parts, rounded, problem)
 
 
+def parse_vrp(text: str, source: str, rounded: bool = True, problem: str | None = None) -> Stops:
+    """The customers of a CVRPLIB text (`.vrp`), which has a depot, a capacity and demands; lengths as in `parse`."""
+    parts = document(text, source, problem)
+    if "DEMAND_SECTION" not in parts.sections:
+        raise InputError(f"{source}: no DEMAND_SECTION; a .vrp file gives every node's demand")
+    if "CAPACITY" not in parts.values:
+        raise InputError(f"{source}: no CAPACITY")
+    stops = places(parts, rounded, problem)
+    return replace(stops, depot=stops.depot or 0)  # without a DEPOT_SECTION the first node, as in every library
+
+
 def places(parts: Document, rounded: bool = True, problem: str | None = None) -> Stops:
     """Node numbers, coordinates and lengths, and the attributes that have a section or a keyword."""
     source = parts.source
@@ -119,16 +130,10 @@ def places(parts: Document, rounded: bool = True, problem: str | None = None) ->
         raise InputError(f"{source}: TYPE {shown(kind)}; the choices are {', '.join(TYPES)}")
     numbers, where = nodes_of(parts)
     coordinates = coordinates_of(parts, numbers)
-    metric = (parts.value("EDGE_WEIGHT_TYPE") or ("EXPLICIT" if coordinates is None else "EUC_2D")).upper()
-    if metric != "EXPLICIT" and metric not in FROM_COORDINATES:
-        raise InputError(
-            f"{source}: EDGE_WEIGHT_TYPE {shown(metric)}; the choices are EXPLICIT, {', '.join(FROM_COORDINATES)}"
-        )
+    metric = metric_of(parts, coordinates)
     matrix: np.ndarray | None
-    if metric == "EXPLICIT":
+    if metric == "EXPLICIT" or coordinates is None:
         matrix = lengths_of(parts, len(numbers))
-    elif coordinates is None:
-        raise InputError(f"{source}: {metric} needs a NODE_COORD_SECTION")
     elif metric == "EUC_2D" and not rounded:
         matrix, metric = None, "euclidean"
     elif len(numbers) > MATRIX_STOPS:
@@ -207,6 +212,18 @@ def coordinates_of(parts: Document, numbers: dict[int, int]) -> np.ndarray | Non
     return np.array([[real(word, parts.at(line), "a coordinate") for word in words] for line, words in rows])
 
 
+def metric_of(parts: Document, coordinates: np.ndarray | None) -> str:
+    """How lengths arise; EXPLICIT wherever there are no coordinates."""
+    metric = (parts.value("EDGE_WEIGHT_TYPE") or ("EXPLICIT" if coordinates is None else "EUC_2D")).upper()
+    if metric != "EXPLICIT" and metric not in FROM_COORDINATES:
+        raise InputError(
+            f"{parts.source}: EDGE_WEIGHT_TYPE {shown(metric)}; the choices are EXPLICIT, {', '.join(FROM_COORDINATES)}"
+        )
+    if metric != "EXPLICIT" and coordinates is None:
+        raise InputError(f"{parts.source}: {metric} needs a NODE_COORD_SECTION")
+    return metric
+
+
 def lengths_of(parts: Document, count: int) -> np.ndarray:
     lines = parts.sections.get("EDGE_WEIGHT_SECTION")
     if lines is None:
@@ -237,15 +254,20 @@ def _check_limits(parts: Document, coordinates: np.ndarray | None, matrix: np.nd
 
 def _depot(parts: Document, numbers: dict[int, int]) -> int | None:
     """The one node of DEPOT_SECTION."""
-    words = [(line, word) for line, words in parts.sections.get("DEPOT_SECTION", []) for word in words]
+    depots = depots_of(parts, numbers)
+    if len(depots) > 1:
+        raise InputError(f"{parts.at(depots[1][0])}: a second depot; one is supported")
+    return depots[0][1] if depots else None
+
+
+def depots_of(parts: Document, numbers: dict[int, int]) -> list[tuple[int, int]]:
+    """(line, index) of each node in DEPOT_SECTION."""
     depots = []
-    for line, word in words:
+    for line, word in [(line, word) for line, words in parts.sections.get("DEPOT_SECTION", []) for word in words]:
         if word == "-1":
             break
         node = node_number(word, parts.at(line))
         if node not in numbers:
             raise InputError(f"{parts.at(line)}: the depot {node} is not a node of the file")
         depots.append((line, numbers[node]))
-    if len(depots) > 1:
-        raise InputError(f"{parts.at(depots[1][0])}: a second depot; one is supported")
-    return depots[0][1] if depots else None
+    return depots

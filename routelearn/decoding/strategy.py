@@ -13,10 +13,8 @@ CHOICES = (
     "greedy, sample:K, sample:K@TEMPERATURE, multistart:K, augment:K, beam:K, guided:K, active:STEPS, "
     "retrain:STEPS, imagine:WORLDS, joined by +"
 )
-FIELDS = {
-    "sample": "samples", "multistart": "starts", "augment": "augment", "beam": "beam", "guided": "guided",
-    "active": "active", "retrain": "retrain", "imagine": "imagine",
-}  # fmt: skip
+FIELDS = {"sample": "samples", "multistart": "starts"}  # and those of the same name
+FIELDS |= {name: name for name in ("augment", "beam", "guided", "active", "retrain", "imagine")}
 CANDIDATES = 4  # next nodes that are tried in imagined worlds
 DRAWS = 16  # of a step of active search, unless the name says how many
 
@@ -116,7 +114,6 @@ def refuse_hindsight(problem: Problem, strategy: Strategy) -> None:
             "cost only on the way: choosing afterwards is hindsight; use greedy or sample:1"
         )
     if strategy.imagine and not (problem.reveals_on_visit and isinstance(problem, Imagines)):
-        raise InputError(
-            f"{strategy.name!r} imagines what visits will reveal, but {problem.name} hides nothing or does not say how "
-            "that is distributed; use guided or active"
-        )
+        hidden = "does not say how that is distributed (`imagined`); use greedy or sample:1"
+        reason = hidden if problem.reveals_on_visit else "hides nothing; use guided or active"
+        raise InputError(f"{strategy.name!r} imagines what visits will reveal, but {problem.name} {reason}")

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import math
+import re
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from routelearn.data.convert import for_policy
@@ -29,6 +28,7 @@ from routelearn.runtime.compiling import compiled, compiled_encoder, resolve_pre
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+LONGEST = 3600  # seconds of search an instance
 WORTH_COMPILING = 100_000  # encoded instances from which compiling pays on a GPU: it takes half a minute
 
 
@@ -82,17 +82,13 @@ class Evaluation:
         A matplotlib figure; with a path, a file instead: .png, .svg or .pdf.
         """
         from routelearn.plots.costs import histogram
-        from routelearn.plots.saving import save_as
+        from routelearn.plots.saving import drawn
 
         title = f"{self.problem or 'instances'}, {self.decode}: {len(self.costs)} instances"
         if reference is None:
-            figure = histogram(self.costs, title)
-        else:
-            figure = histogram(100 * gaps(self.costs, reference), title, "gap to the reference, %")
-        if path is None:
-            return figure
-        save_as(figure, path)
-        return None
+            return drawn(path, lambda: histogram(self.costs, title))
+        shares = 100 * gaps(self.costs, reference)
+        return drawn(path, lambda: histogram(shares, title, "gap to the reference, %"))
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -139,36 +135,37 @@ def gaps(costs: Tensor, reference: Tensor) -> Tensor:
     return difference / reference[~difference.isnan()].mean().abs()
 
 
-def fingerprints(x: Any) -> NDArray[np.uint64]:
-    """[B]: a number for each instance, by all of its fields; the same from any file format (single precision)."""
-    columns = []
-    for name, field in zip(x._fields, x, strict=True):
-        if field is not None:
-            values = field.detach().cpu().numpy()
-            columns.append((name.encode(), values.astype("<f4" if values.dtype.kind == "f" else "<i8")))
-    marks = np.empty(len(x.xy), dtype=np.uint64)
-    for row in range(len(marks)):
-        digest = hashlib.blake2b(digest_size=8)
-        for name, values in columns:
-            digest.update(name)
-            digest.update(values[row].tobytes())
-        marks[row] = int.from_bytes(digest.digest(), "little")
-    return marks
+class Improvement(NamedTuple):
+    """What follows decoding: local search, or the whole search for so many seconds an instance."""
+
+    seconds: float | None
 
 
-def parse(text: str) -> tuple[decoding.Strategy, bool]:
-    """A decoding strategy, and whether local search follows it: `augment:8+improve`."""
+def parse(text: str) -> tuple[decoding.Strategy, Improvement | None]:
+    """A decoding strategy, and the search that follows it: `augment:8+improve`, `greedy+improve:0.5`."""
+    if not isinstance(text, str):
+        raise InputError(f"the decoding strategy is {text!r}; give its name, such as 'augment:8'")
     base, plus, last = text.rpartition("+")
-    if last.strip() == "improve":
-        return decoding.parse(base if plus else "greedy"), True
-    return decoding.parse(text), False
+    search = re.fullmatch(r"improve(?::(\d*\.?\d+))?", last.strip())
+    built = (base if plus else "greedy") if search else text
+    if any(part.strip().partition(":")[0] == "improve" for part in built.split("+")):
+        raise InputError(
+            f"{text!r}: improve stands once, at the end: greedy+improve, or greedy+improve:0.5 for half a second"
+        )
+    if search is None:
+        return decoding.parse(built), None
+    if search[1] and not 0 < float(search[1]) <= LONGEST:
+        raise InputError(f"{last.strip()!r}: the seconds must be above 0 and at most {LONGEST}")
+    return decoding.parse(built), Improvement(float(search[1]) if search[1] else None)
 
 
 class _Improving:
-    """Local search on all processors for solutions as they come, in a thread of its own."""
+    """The search on all processors, for solutions as they come, in a thread of its own."""
 
-    def __init__(self, problem: Problem, x: Any):
-        self.problem, self.x = problem, x
+    def __init__(
+        self, problem: Problem, x: Any, seconds: float | None, seed: int, progress: Callable[[int], None] | None
+    ):
+        self.problem, self.x, self.seconds, self.seed, self.progress = problem, x, seconds, seed, progress
         self.pool = ThreadPoolExecutor(1)  # the search shares its rows among the processors itself
         self.parts: list[Future[Tensor]] = []
 
@@ -183,7 +180,8 @@ class _Improving:
 
         tours = decoded.tour.cpu()
         x = take(self.x, slice(first, first + len(tours)))
-        self.parts.append(self.pool.submit(improve, self.problem, x, tours, seconds=None))
+        search = partial(improve, seconds=self.seconds, seed=self.seed, progress=self.progress)
+        self.parts.append(self.pool.submit(search, self.problem, x, tours))
 
     def tours(self) -> Tensor:
         parts = [part.result() for part in self.parts]
@@ -209,7 +207,7 @@ def evaluate(
 
     On a GPU, where there is enough work, encoder and step are compiled first; a CPU has compiled loops of its own.
     """
-    parsed, improved = parse(strategy)
+    parsed, improvement = parse(strategy)
     policy = policy.to(device)
     precision = resolve_precision(precision, device)
     work = x.xy.shape[0] * parsed.augment
@@ -224,8 +222,15 @@ def evaluate(
     kind = next((p.dtype for p in policy.parameters()), torch.float32)
     shown = for_policy(problem, x)
     on_device = to_device(shown if kind == torch.float64 else to_single(shown), device)
+    improves: contextlib.AbstractContextManager[_Improving | None] = contextlib.nullcontext()
+    if improvement is not None:
+        from routelearn.search import load_kernels
+
+        load_kernels(problem, x)  # compiled or read from disk, which is nobody's time
+        improves = _Improving(problem, x, improvement.seconds, seed, progress)
+        progress = None  # the search, which is after it, tells of it
     started = time.perf_counter()
-    with decoding.evaluating(policy), _Improving(problem, x) if improved else contextlib.nullcontext() as improving:
+    with decoding.evaluating(policy), improves as improving:
         meanwhile = improving is not None and device.type == "cuda"  # a CPU has no processors to spare for it
         decoded = decoding.decode(
             problem, policy, on_device, parsed, seed=seed, precision=precision, encode=encode, step=step,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -25,22 +26,17 @@ def judge(problem: Problem, x: Any, tours: Tensor) -> Tensor:
     exact = double(x)
     for low in range(0, len(tours), JUDGED_AT_ONCE):
         rows = slice(low, low + JUDGED_AT_ONCE)
-        good = _feasible(problem, take(exact, rows), tours[rows]).nonzero()[:, 0] + low
+        good = holding(problem.check, take(exact, rows), tours[rows]).nonzero()[:, 0] + low
         if len(good):
             costs[good] = problem.cost(take(exact, good), tours[good])[:, 0]
     return costs
 
 
-def _feasible(problem: Problem, x: Any, tours: Tensor) -> Tensor:
-    """[B] bool: all rows at once, and one by one only if a rule is broken."""
+def holding(check: Callable[[Any, Tensor], None], x: Any, tours: Tensor) -> Tensor:
+    """[B] bool: which of the tours [B, S, T] break no rule; they are checked one by one only if one of them does."""
     with contextlib.suppress(Infeasible):
-        problem.check(x, tours)
+        check(x, tours)
         return torch.ones(len(tours), dtype=torch.bool)
-    good = []
-    for row in range(len(tours)):
-        try:
-            problem.check(take(x, slice(row, row + 1)), tours[row : row + 1])
-            good.append(True)
-        except Infeasible:
-            good.append(False)
-    return torch.tensor(good)
+    if len(tours) == 1:
+        return torch.zeros(1, dtype=torch.bool)
+    return torch.cat([holding(check, take(x, slice(row, row + 1)), tour) for row, tour in enumerate(tours.split(1))])

@@ -54,11 +54,21 @@ def load_model(
 
 def file_of(path: str | Path) -> Path:
     """The file of a model that is named by its path or by the name under which it ships."""
+    if not isinstance(path, str | Path):
+        raise InputError(f"a {type(path).__name__} where a model's file is needed, or the name under which it ships")
     named = FOLDER / f"{path}.safetensors"
+    if not named.is_file() and str(path) not in ("", ".") and Path(path).is_dir():
+        raise InputError(f"{path}: a folder; name the model in it, such as {Path(path) / 'best.safetensors'}")
     if not named.is_file() and not Path(path).is_file():
         have = ", ".join(shipped()) or "none"
         raise InputError(f"{path}: no such model file, and no shipped model has that name (the choices are {have})")
     return named if named.is_file() else Path(path)
+
+
+def wrong_type(model: Any) -> InputError:
+    """The refusal of something that is no model."""
+    ways = "give a Model (such as `train(...).model`), its file, or the name under which it ships"
+    return InputError(f"the model is of type {type(model).__name__}; {ways}")
 
 
 def which(problem: str, n: int | None = None) -> str:
@@ -67,7 +77,7 @@ def which(problem: str, n: int | None = None) -> str:
     Without n the largest size decides, where a poor model costs most.
     """
     candidates = {name: _costs(entry["card"]) for name, entry in shipped().items() if entry["problem"] == problem}
-    if not candidates and problem in shipped():
+    if not candidates and (problem in shipped() or Path(problem).is_file()):
         raise InputError(f'{problem} is a model, not a problem; load it with path="{problem}"')
     if not candidates:
         have = ", ".join(sorted({entry["problem"] for entry in shipped().values()})) or "none"

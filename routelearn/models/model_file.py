@@ -26,7 +26,7 @@ FORMAT = "routelearn-model-1"
 UNFIT = (KeyError, TypeError, ValueError, RuntimeError, ArithmeticError, AttributeError, AssertionError)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Model:
     """A policy ready to use, and where it comes from."""
 
@@ -35,6 +35,10 @@ class Model:
     kind: str
     options: dict[str, Any]
     card: dict[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        count = sum(parameter.numel() for parameter in self.policy.parameters())
+        return f"Model({self.kind} for {self.problem}, {count:,} parameters)"
 
 
 def save(path: str | os.PathLike[str], model: Model, *, half: bool = False) -> None:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from routelearn.problems import get
-from routelearn.problems.base import distance_matrix, take
+from routelearn.problems.base import distance_matrix, routes_of, take
 
 
 def cvrp_examples(x: Any, tours: Tensor, title: str = "") -> Figure:
@@ -38,8 +38,7 @@ def cvrp_examples(x: Any, tours: Tensor, title: str = "") -> Figure:
 def draw(axes: Axes, x: Any, tour: Tensor) -> None:
     """One instance [1] and its tour [1, 1, T]; the legend gives stops, load of capacity, and length of each route."""
     xy, legs, demand = x.xy[0].tolist(), distance_matrix(x)[0], x.demand[0].tolist()
-    between_depots = itertools.groupby(tour[0, 0].tolist(), key=lambda node: node == 0)
-    routes = [list(nodes) for depot, nodes in between_depots if not depot]
+    routes = routes_of(tour[0, 0].tolist())
     colours = matplotlib.colormaps["nipy_spectral"]
     for number, route in enumerate(routes):
         colour = colours(0.05 + 0.88 * number / max(1, len(routes) - 1))

@@ -1,4 +1,4 @@
-"""Learning curves of training runs: validation gap or cost against epochs, instances or time (figure 3)."""
+"""Learning curves of training runs: validation gap or cost against epochs, instances or time (figures 3 and 6)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from routelearn.errors import InputError
+from routelearn.errors import InputError, about
 
 # Axis -> (unit from this value on, size of the unit, label), the largest first.
 AXES = {
@@ -65,10 +65,8 @@ def read_run(folder: Path, label: str | None = None) -> list[Curve]:
     steps = 0
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         steps = json.loads(path.with_name("config.json").read_text())["epoch_steps"]
-    try:
+    with about(path):
         return curves_of(rows, label or path.resolve().parent.name, steps)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
 
 
 def curves_of(rows: Sequence[dict[str, Any]], label: str, epoch_steps: int = 0) -> list[Curve]:
@@ -137,4 +135,15 @@ def learning_curves(
     axes = figure.subplots()
     draw(axes, curves, along, measure_of(curves, measure))
     axes.set_title(title)
+    return figure
+
+
+def rate_schedules(curves: Sequence[Curve]) -> Figure:
+    """One panel a size, of curves labelled by their schedule; those of one schedule and size are its seeds."""
+    sizes = sorted({curve.n for curve in curves})
+    figure = Figure(figsize=(5.2 * len(sizes), 4.0), layout="constrained")
+    for axes, n in zip(figure.subplots(1, len(sizes), squeeze=False)[0], sizes, strict=True):
+        of_size = [curve for curve in curves if curve.n == n]
+        draw(axes, of_size, "epochs", measure_of(of_size))
+        axes.set_title(f"TSP{n}, schedules of the learning rate")
     return figure

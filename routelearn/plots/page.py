@@ -8,7 +8,6 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from routelearn.plots.routes import caption, colours, with_ends
-from routelearn.problems import get
 
 if TYPE_CHECKING:
     from routelearn.solving.solution import Solution
@@ -42,7 +41,7 @@ def page_data(solution: Solution) -> dict[str, Any]:
                 "colour": colour,
             }
         )
-    sign = -1 if get(solution.problem).maximise else 1
+    sign = -1 if solution.maximise else 1
     return {
         "problem": solution.problem,
         "source": solution.source,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from routelearn.plots.routes import LABELS, colours
+from routelearn.plots.routes import colours, finish_map
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,15 +58,7 @@ def _map(solution: RoundSolution, axes: Axes) -> None:
     axes.scatter(at[left, 0], at[left, 1], s=18, marker="x", color="#909090", zorder=3)
     ends = sorted({p for vehicle in round_.vehicles for p in (vehicle.start, vehicle.end) if p is not None})
     axes.scatter(at[ends, 0], at[ends, 1], marker="s", s=60, color="black", zorder=4)
-    if len(round_.stops) <= LABELS:
-        for stop in round_.stops:
-            axes.annotate(
-                stop.id[:24], at[stop.place], xytext=(3, 3), textcoords="offset points", fontsize=6, parse_math=False
-            )
-    axes.set_aspect("equal", adjustable="datalim")
-    axes.tick_params(labelsize=7)
-    if solution.embedded:
-        axes.set_xlabel("positions made from the distances", fontsize=8)
+    finish_map(axes, [(stop.id, at[stop.place]) for stop in round_.stops], solution.embedded)
 
 
 def _times(solution: RoundSolution, axes: Axes) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import colorsys
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from routelearn.solving.solution import Solution
@@ -29,19 +31,29 @@ def with_ends(solution: Solution, nodes: list[int]) -> list[int]:
 
 
 def caption(solution: Solution) -> str:
-    """One line on what is shown: lengths with the way back and, where it is neither length nor prize, the cost."""
+    """One line on what is shown: lengths with the way back and, where it is neither length nor prize, the objective."""
     unit = f" {solution.unit}" if solution.unit else ""
     parts = [f"{solution.problem}: length {solution.length:,.6g}{unit}"]
     if solution.prize is not None:
         parts.append(f"prize {solution.prize:,.6g}")
     said = (solution.length, -math.inf if solution.prize is None else -solution.prize)
     if not any(math.isclose(solution.cost, value, rel_tol=1e-6, abs_tol=1e-9) for value in said):
-        parts.append(f"cost {solution.cost:,.6g}{unit}")
+        parts.append(f"value {solution.objective:,.6g}" if solution.maximise else f"cost {solution.cost:,.6g}{unit}")
     if len(solution.routes) > 1:
         parts.append(f"{len(solution.routes)} routes")
     if solution.depot is not None and solution.unvisited:
         parts.append(f"{len(solution.unvisited)} stops left out")
     return ", ".join(parts)
+
+
+def finish_map(axes: Axes, names: Collection[tuple[Any, Any]], embedded: bool) -> None:
+    """What all maps have: (name, place) beside the dots unless there are many, one scale for both axes."""
+    for name, place in names if len(names) <= LABELS else ():
+        axes.annotate(str(name)[:24], place, xytext=(3, 3), textcoords="offset points", fontsize=6, parse_math=False)
+    axes.set_aspect("equal", adjustable="datalim")
+    axes.tick_params(labelsize=7)
+    if embedded:
+        axes.set_xlabel("positions made from the distances", fontsize=8)
 
 
 def draw(solution: Solution) -> Figure:
@@ -62,19 +74,11 @@ def draw(solution: Solution) -> Figure:
     axes.scatter([x[v] for v in missed], [y[v] for v in missed], s=14, color="#b0b0b0", zorder=2)
     if solution.depot is not None:
         axes.scatter(x[:1], y[:1], marker="s", s=70, color="black", zorder=4)
-    if len(x) <= LABELS:
-        for name, a, b in solution.layout:
-            axes.annotate(
-                str(name)[:24], (a, b), xytext=(3, 3), textcoords="offset points", fontsize=6, parse_math=False
-            )
-    axes.set_aspect("equal", adjustable="datalim")
+    finish_map(axes, [(name, (a, b)) for name, a, b in solution.layout], solution.embedded)
     axes.set_title(caption(solution), fontsize=10)
     if 1 < len(solution.node_routes) <= 20:
         figure.legend(fontsize=7, loc="outside right upper")
-    if solution.embedded:
-        axes.set_xlabel("positions made from the distances", fontsize=8)
-    elif solution.on_globe:
+    if solution.on_globe and not solution.embedded:
         axes.set_xlabel("km east", fontsize=8)
         axes.set_ylabel("km north", fontsize=8)
-    axes.tick_params(labelsize=7)
     return figure

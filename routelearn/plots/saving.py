@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from routelearn.errors import InputError
+from routelearn.runtime.atomic import writing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -17,9 +18,10 @@ DRAWINGS = (*PICTURES, PAGE)  # of an answer
 
 
 def save(figure: Figure, stem: Path) -> list[Path]:
-    """Write stem.png and stem.svg. The SVG holds no date, so equal figures give equal files."""
+    """Write stem.png and stem.svg, whether or not the name has the suffix of one. Equal figures give equal files."""
     import matplotlib
 
+    stem = stem.with_suffix("") if stem.suffix in (".png", ".svg") else stem
     stem.parent.mkdir(parents=True, exist_ok=True)
     paths = [stem.with_name(f"{stem.name}.{suffix}") for suffix in ("png", "svg")]
     figure.savefig(paths[0], dpi=150)
@@ -28,22 +30,16 @@ def save(figure: Figure, stem: Path) -> list[Path]:
     return paths
 
 
-def save_as(figure: Figure, path: str | Path) -> None:
-    """Writes one file; its suffix says the format."""
-    write_by_suffix(path, dict.fromkeys(PICTURES, lambda: figure.savefig(path)))
-
-
-def save_drawing(path: str | Path, draw: Callable[[], Figure], page: Callable[[], str]) -> None:
-    """A picture of an answer, or its interactive page, as the suffix says."""
-    pictures: dict[str, Callable[[], object]] = dict.fromkeys(PICTURES, lambda: draw().savefig(path))
-    write_by_suffix(path, {**pictures, PAGE: lambda: Path(path).write_text(page(), encoding="utf-8")})
-
-
-def write_by_suffix(path: str | Path, writers: Mapping[str, Callable[[], object]]) -> None:
+def drawn(path: str | Path | None, draw: Callable[[], Figure], page: Callable[[], str] | None = None) -> Figure | None:
+    """A figure; with a path a file instead: a picture or, of an answer, its interactive page, as the suffix says."""
+    if path is None:
+        return draw()
+    writers: dict[str, Callable[[], object]] = dict.fromkeys(PICTURES, lambda: draw().savefig(path))
+    if page is not None:
+        writers[PAGE] = lambda: Path(path).write_text(page(), encoding="utf-8")
     suffix = Path(path).suffix.lower()
     if suffix not in writers:
         raise InputError(f"{path}: a picture ends in {', '.join(writers)}")
-    try:
+    with writing(path):
         writers[suffix]()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
+    return None

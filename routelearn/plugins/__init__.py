@@ -18,12 +18,12 @@ import traceback
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from routelearn.errors import InputError, Notice
+from routelearn.errors import InputError, Notice, about
 
 VARIABLE = "ROUTELEARN_PLUGINS"  # files (or module names), joined as in PATH; child processes load them
 GROUP = "routelearn.plugins"  # of entry points; each names a module
@@ -43,8 +43,8 @@ class Plugin:
 
     @property
     def file(self) -> str:
-        """Its name without folders."""
-        return self.module if self.path is None else Path(self.path).name
+        """What `--plugin` takes for it, without folders."""
+        return self.module if self.path is None or self.name == self.module else Path(self.path).name
 
     def record(self) -> dict[str, Any]:
         """What a model's card keeps of it."""
@@ -62,7 +62,7 @@ _installed_asked = False
 
 def loaded() -> list[Plugin]:
     """The plugins of this process, in the order in which they came."""
-    return list(_known.values())
+    return list(dict.fromkeys(_known.values()))
 
 
 def load(plugin: str | os.PathLike[str]) -> Plugin:
@@ -89,8 +89,9 @@ def forget(plugin: Plugin) -> None:
         plugin.registered.clear()
         for key in [key for key, known in _known.items() if known is plugin]:
             del _known[key]
-        if plugin.module.startswith(f"{PACKAGE}."):
-            sys.modules.pop(plugin.module, None)
+        if plugin.module.startswith(f"{PACKAGE}.") and (module := sys.modules.get(plugin.module)) is not None:
+            for name in [name for name, known in sys.modules.items() if known is module]:
+                del sys.modules[name]
         left = [item for item in paths() if item not in (plugin.path, plugin.module)]
         _set_variable(left)
 
@@ -103,10 +104,8 @@ def paths() -> list[str]:
 def from_environment() -> None:
     """Load the plugins that the environment names: those of the parent process, or the user's own choice."""
     for item in paths():
-        try:
+        with about(VARIABLE):
             load(item)
-        except InputError as error:
-            raise InputError(f"{VARIABLE}: {error}") from error
 
 
 def available() -> None:
@@ -173,16 +172,33 @@ def module_name(path: str) -> str:
 
 
 def _digest(path: str) -> str | None:
+    """Of a file, or of all that belong to the package that it begins."""
+    file = Path(path)
+    files = sorted(file.parent.rglob("*.py")) if file.name == "__init__.py" else [file]
     try:
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        return hashlib.sha256(b"".join(part.read_bytes() for part in files)).hexdigest()
     except OSError:
         return None
+
+
+def _owner(module: str) -> Plugin | None:
+    """The plugin that registered something of this module, which may have been imported by another one's file."""
+    for plugin in loaded():
+        things = [registry[name] for registry, name in plugin.registered]
+        if module in {(thing if isinstance(thing, type) else type(thing)).__module__ for thing in things}:
+            return plugin
+    return None
 
 
 def _load_file(shown: str, path: str) -> Plugin:
     plugin = Plugin(shown, module_name(path), path, _digest(path))
     if (folder := os.path.dirname(path)) not in sys.path:
         sys.path.append(folder)  # a plugin may import files beside it
+    plain = Path(path).stem
+    imported = getattr(sys.modules.get(plain), "__file__", None)
+    if imported is not None and os.path.realpath(imported) == path and (owner := _owner(plain)) is not None:
+        _known[path] = owner
+        return owner
     with _refusing(plugin):
         spec = importlib.util.spec_from_file_location(plugin.module, path, loader=_Loader(plugin))
         assert spec is not None
@@ -190,6 +206,11 @@ def _load_file(shown: str, path: str) -> Plugin:
         sys.modules[plugin.module] = module
         assert spec.loader is not None
         spec.loader.exec_module(module)
+        if not plugin.registered:
+            raise InputError(NOTHING)
+    found = PathFinder.find_spec(plain) if plain not in sys.modules else None
+    if found is not None and os.path.realpath(found.origin or "") == path:
+        sys.modules[plain] = module  # a file beside it that imports it finds it as it is
     return plugin
 
 
@@ -247,13 +268,15 @@ def _load_module(shown: str, name: str) -> Plugin:
             plugin.path, plugin.sha256 = os.path.abspath(spec.origin), _digest(spec.origin)
         with _as(plugin):
             importlib.import_module(name)
-        before = _known.get(plugin.path or "")
-        if not plugin.registered and before is not None:  # it was imported, and registered its things, before
-            plugin = before
-    _known[name] = plugin
-    if plugin.path is not None:
-        _known.setdefault(plugin.path, plugin)
-    return plugin
+        # It may have been imported, and have registered its things, before.
+        before = None if plugin.registered else _known.get(plugin.path or "") or _owner(name)
+        if before is None and not plugin.registered:
+            raise InputError(NOTHING)
+    found = plugin if before is None else before
+    _known[name] = found
+    if found.path is not None:
+        _known.setdefault(found.path, found)
+    return found
 
 
 @contextlib.contextmanager
@@ -271,8 +294,6 @@ def _refusing(plugin: Plugin) -> Iterator[None]:
     """Whatever goes wrong within is one line of InputError, and leaves nothing registered."""
     try:
         yield
-        if not plugin.registered and not (plugin.path in _known and _known[plugin.path].registered):
-            raise InputError(NOTHING)
     except KeyboardInterrupt:
         forget(plugin)
         raise

@@ -11,13 +11,7 @@ from torch import Tensor, nn
 
 from routelearn.errors import InputError
 from routelearn.policies.additive import AdditiveAttention
-from routelearn.policies.base import (
-    ByLogits,
-    Seen,
-    Shape,
-    Trajectory,
-    has_no_state,
-)
+from routelearn.policies.base import ByLogits, Seen, Shape, Trajectory, has_no_state
 from routelearn.policies.layers import Encoder, initialise
 
 RECENT = 3  # nodes that a query is made of

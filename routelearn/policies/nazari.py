@@ -13,13 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from routelearn.policies.additive import AdditiveAttention
-from routelearn.policies.base import (
-    ByLogits,
-    Seen,
-    Shape,
-    Trajectory,
-    map_seen,
-)
+from routelearn.policies.base import ByLogits, Seen, Shape, Trajectory, map_seen
 from routelearn.policies.layers import initialise
 
 # Where tanh is next to linear, a query adds the same to all nodes and chooses nothing. Places differ by a third or so;

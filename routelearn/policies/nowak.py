@@ -10,13 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from routelearn.errors import InputError
-from routelearn.policies.base import (
-    ByLogits,
-    Seen,
-    Shape,
-    Trajectory,
-    has_no_state,
-)
+from routelearn.policies.base import ByLogits, Seen, Shape, Trajectory, has_no_state
 from routelearn.policies.layers import initialise, make_norm
 
 SHARPNESS = (4.0, 16.0, 64.0)  # of the graphs that messages pass along, at first: from far to near

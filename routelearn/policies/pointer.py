@@ -9,13 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from routelearn.errors import InputError
-from routelearn.policies.base import (
-    ByLogits,
-    Seen,
-    Shape,
-    Trajectory,
-    has_no_state,
-)
+from routelearn.policies.base import ByLogits, Seen, Shape, Trajectory, has_no_state
 from routelearn.policies.layers import initialise
 
 

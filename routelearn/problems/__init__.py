@@ -6,10 +6,9 @@ from routelearn.problems.attributes import Attribute
 from routelearn.problems.base import Context, DeviceRng, NumpyRng, Problem, Rng
 from routelearn.problems.cvrp import CVRP
 from routelearn.problems.op import OP
-from routelearn.problems.pctsp import PCTSP
+from routelearn.problems.pctsp import PCTSP, SPCTSP
 from routelearn.problems.resources import Length, Load, Penalty, Prize, Resource
 from routelearn.problems.sdvrp import SDVRP
-from routelearn.problems.spctsp import SPCTSP
 from routelearn.problems.tsp import TSP
 from routelearn.problems.vrp import VRP
 from routelearn.registry import Registry

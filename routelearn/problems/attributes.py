@@ -79,7 +79,11 @@ def check_attributes(attributes: Any, problem: str) -> tuple[Attribute, ...]:
         raise InputError(f"{problem}: attributes must be a tuple of Attribute")
     owner: dict[str, str] = {}
     for one in attributes:
-        if not isinstance(one.name, str) or not one.name.isidentifier() or one.name in TAKEN:
+        if isinstance(one.name, str) and one.name in TAKEN:
+            raise InputError(
+                f"{problem}: an attribute cannot be named {one.name!r}, which has a meaning of its own; rename it"
+            )
+        if not isinstance(one.name, str) or not one.name.isidentifier():
             raise InputError(f"{problem}: an attribute cannot be named {one.name!r}; give the name of a field")
         if one.of not in OWNERS:
             raise InputError(f"{problem}: {one.name} is of {one.of!r}; the choices are {', '.join(OWNERS)}")
@@ -173,13 +177,8 @@ CAPACITY = Attribute(
     whole=True,
     required=True,
     also=(
-        "vehicle capacity",
-        "truck capacity",
-        "maximum capacity",
-        "Kapazität",
-        "Ladekapazität",
-        "capacité",
-        "capacidad",
+        *("vehicle capacity", "truck capacity", "maximum capacity"),
+        *("Kapazität", "Ladekapazität", "capacité", "capacidad"),
     ),
     help="what one vehicle holds",
     sign="positive",

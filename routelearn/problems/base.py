@@ -366,6 +366,20 @@ def depot_zero(customers: Tensor) -> Tensor:
     return torch.nn.functional.pad(customers, (1, 0))
 
 
+def begun_at_depot(x: Any, solutions: int) -> tuple[Tensor, Tensor]:
+    """Of solutions before their first step: they are at node 0 [B, S], and nothing is visited [B, S, N]."""
+    batch, nodes = x.xy.shape[:2]
+    depot = torch.zeros((batch, solutions), dtype=torch.long, device=x.xy.device)
+    return depot, torch.zeros((batch, solutions, nodes), dtype=torch.bool, device=x.xy.device)
+
+
+def all_but_depot(x: Any) -> Tensor:
+    """[B, N] bool: every node but node 0."""
+    nodes = torch.ones(x.xy.shape[:2], dtype=torch.bool, device=x.xy.device)
+    nodes[:, 0] = False
+    return nodes
+
+
 def interpolated(n: int, anchors: dict[int, float]) -> float:
     """The value for size n: exact at the anchors, linear in sqrt(n) between and beyond them.
 
@@ -518,6 +532,14 @@ def check_once(count: Tensor, *, required: bool, first: int = 1) -> None:
     if required:
         missing = count[..., first:] == 0
         refuse(missing.any(-1), lambda b, s: f"node {int(missing[b, s].nonzero()[0]) + first} is never visited")
+
+
+def check_length(length: Tensor, limit: Tensor, tolerance: float, what: str) -> None:
+    """Lengths [B, S] keep their instance's limit [B]; `what` is so long."""
+    refuse(
+        length > limit[:, None] * (1 + tolerance),
+        lambda b, s: f"{what} is {figure(length[b, s], tolerance)} long; {figure(limit[b], tolerance)} is allowed",
+    )
 
 
 def check_ends_at_depot(tour: Tensor) -> None:

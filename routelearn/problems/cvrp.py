@@ -98,11 +98,9 @@ class CVRP:
         return x.xy[:, :1], torch.cat((x.xy[:, 1:], share[:, 1:, None]), -1)
 
     def initial(self, x: Instance, solutions: int) -> Any:
-        batch, nodes = x.demand.shape
-        depot = torch.zeros((batch, solutions), dtype=torch.long, device=x.xy.device)
-        visited = torch.zeros((batch, solutions, nodes), dtype=torch.bool, device=x.xy.device)
-        room = x.capacity[:, None].expand(batch, solutions).contiguous()
-        return State(depot, room, visited, depot + (nodes - 1))
+        depot, visited = base.begun_at_depot(x, solutions)
+        room = x.capacity[:, None].expand(depot.shape).contiguous()
+        return State(depot, room, visited, depot + (x.xy.shape[1] - 1))
 
     def customers(self, x: Instance, s: Any) -> Tensor:
         """Those not yet visited that fit: at the depot the vehicle is empty, and every customer does (validate)."""
@@ -131,9 +129,7 @@ class CVRP:
         return None
 
     def starts(self, x: Instance) -> Tensor:
-        starts = torch.ones(x.xy.shape[:2], dtype=torch.bool, device=x.xy.device)
-        starts[:, 0] = False
-        return starts
+        return base.all_but_depot(x)
 
     def cost(self, x: Instance, tour: Tensor) -> Tensor:
         return base.closed_length(x, base.from_depot(tour))

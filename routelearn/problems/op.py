@@ -86,10 +86,8 @@ class OP:
         return x.xy[:, :1], torch.cat((x.xy[:, 1:], x.prize[:, 1:, None]), -1)
 
     def initial(self, x: Instance, solutions: int) -> State:
-        batch, nodes = x.prize.shape
-        depot = torch.zeros((batch, solutions), dtype=torch.long, device=x.xy.device)
-        visited = torch.zeros((batch, solutions, nodes), dtype=torch.bool, device=x.xy.device)
-        return State(depot, x.xy.new_zeros((batch, solutions)), visited, depot.bool())
+        depot, visited = base.begun_at_depot(x, solutions)
+        return State(depot, x.xy.new_zeros(depot.shape), visited, depot.bool())
 
     def there_and_back(self, x: Instance, s: State) -> Tensor:
         """[B, S, N]: the tour's length if a node is visited next, and then the depot."""
@@ -141,10 +139,4 @@ class OP:
         base.check_shape(x, tour)
         base.check_ends_at_depot(tour)
         base.check_once(base.visits(tour, x.prize.shape[1]), required=False)
-        length = base.closed_length(x, base.from_depot(tour))
-
-        def reason(b: int, s: int) -> str:
-            long, allowed = base.figure(length[b, s], tolerance), base.figure(x.max_length[b], tolerance)
-            return f"the tour is {long} long; {allowed} is allowed"
-
-        base.refuse(length > x.max_length[:, None] * (1 + tolerance), reason)
+        base.check_length(base.closed_length(x, base.from_depot(tour)), x.max_length, tolerance, "the tour")

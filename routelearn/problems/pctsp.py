@@ -1,4 +1,4 @@
-"""The prize collecting TSP: enough prize, little length, few penalties (appendix E)."""
+"""The prize collecting TSP: enough prize, little length, few penalties (appendix E); and the stochastic one (F)."""
 
 from __future__ import annotations
 
@@ -108,11 +108,9 @@ class PCTSP:
         return x.xy[:, :1], torch.cat((x.xy[:, 1:], share[:, 1:, None], x.penalty[:, 1:, None]), -1)
 
     def initial(self, x: Instance, solutions: int) -> State:
-        batch, nodes = x.prize.shape
-        depot = torch.zeros((batch, solutions), dtype=torch.long, device=x.xy.device)
-        visited = torch.zeros((batch, solutions, nodes), dtype=torch.bool, device=x.xy.device)
-        owed = x.min_prize[:, None].expand(batch, solutions).contiguous()
-        return State(depot, owed, visited, depot + (nodes - 1), depot.bool())
+        depot, visited = base.begun_at_depot(x, solutions)
+        owed = x.min_prize[:, None].expand(depot.shape).contiguous()
+        return State(depot, owed, visited, depot + (x.xy.shape[1] - 1), depot.bool())
 
     def feasible(self, x: Instance, s: State) -> Tensor:
         """E.2: the depot opens when nothing is owed any more, or when no customer is left."""
@@ -140,9 +138,7 @@ class PCTSP:
 
     def starts(self, x: Instance) -> Tensor:
         """Any customer; most do not belong first in the best solution, so rather sample."""
-        starts = torch.ones(x.xy.shape[:2], dtype=torch.bool, device=x.xy.device)
-        starts[:, 0] = False
-        return starts
+        return base.all_but_depot(x)
 
     def cost(self, x: Instance, tour: Tensor) -> Tensor:
         """Length and the penalties of what is left out; an empty tour pays all penalties."""
@@ -176,3 +172,24 @@ class PCTSP:
                 f"{base.figure(x.min_prize[b], tolerance)} is required"
             ),
         )
+
+
+class SPCTSP(PCTSP):
+    """Only the expected prize is known until a node is visited (appendix F).
+
+    The real prizes are drawn with the instance (common random numbers, F.2) and kept from `public()`.
+    """
+
+    search = "selective"
+    name = "spctsp"
+    title = "Prize collecting, prizes known on arrival"
+    attributes = (*COLLECTING, REAL_PRIZE._replace(required=True))
+    reveals_on_visit = True
+
+    def sample(self, rng: base.Rng, batch: int, n: int) -> Instance:
+        return self.imagined(super().sample(rng, batch, n), rng)
+
+    def imagined(self, x: Instance, rng: base.Rng) -> Instance:
+        """The real prize is uniform between 0 and twice the expected one."""
+        luck = rng.uniform(x.prize.shape[0], x.prize.shape[1] - 1)
+        return x._replace(real_prize=base.depot_zero(luck) * x.prize * 2)

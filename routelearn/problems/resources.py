@@ -9,7 +9,10 @@ may be left out ("selective") the search knows Length, Prize and Penalty.
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple, Protocol
+
+import numpy as np
 
 from routelearn.errors import InputError
 from routelearn.problems.base import EXACT
@@ -46,6 +49,14 @@ def joinable(resource: Any) -> bool:
 def check_resource(resource: Any) -> None:
     """Raise InputError, in one line, for one that cannot be used."""
     name = type(resource).__name__
+    if not hasattr(resource, "_fields"):
+        raise InputError(f"the resource {name} is no NamedTuple; make it one of numpy arrays and numbers")
+    for field, value in zip(resource._fields, resource, strict=True):
+        if not isinstance(value, np.ndarray | np.generic | float | int | tuple):
+            given = type(value).__name__
+            raise InputError(
+                f"the resource {name}: {field} is a {given}; give a numpy array (see `numbers`) or a number"
+            )
     for method in ("start", "fits"):
         if not hasattr(resource, method):
             raise InputError(f"the resource {name} has no {method}")
@@ -57,6 +68,31 @@ def check_resource(resource: Any) -> None:
             raise InputError(f"the resource {name}: {method} gives {label!r}; a label is a tuple of floats (float64)")
         if len(label) != len(labels["start"]):
             raise InputError(f"the resource {name}: start gives {len(labels['start'])} floats, {method} {len(label)}")
+
+
+def uncompiled(resource: Any) -> str | None:
+    """Why numba cannot make code of a method, or code that gives other labels than tuples of floats; None if it can."""
+    from numba import njit, typeof
+    from numba.core.errors import NumbaError
+
+    kind, label = type(resource), resource.start()
+    calls = {"start": (), "fits": (label,), "single": (0,), "add": (label, label), "join": (label, label, 0.0)}
+    calls |= {"extend": (label, 0, 0, 0.0)}
+    as_searched: dict[str, Any] = {"_nrt": False}
+    for method in (name for name in calls if hasattr(kind, name)):
+        compiled, arguments = njit(**as_searched)(getattr(kind, method)), (resource, *calls[method])
+        try:
+            compiled.compile(tuple(map(typeof, arguments)))
+        except NumbaError as error:
+            usual = re.compile(r"Failed in|During|File |\W*$|raised from")
+            reasons = [line.strip() for line in str(error).splitlines() if line[:1].strip() and not usual.match(line)]
+            where = re.findall(r'File "[^"]*?([^"/\\]+)", line (\d+)', str(error))
+            line = f" ({where[-1][0]}, line {where[-1][1]})" if where else ""
+            return f"the resource {kind.__name__}: numba cannot compile {method}: {(reasons or [''])[0]}{line}"
+        given = compiled.nopython_signatures[0].return_type
+        if method != "fits" and given != typeof(label):
+            return f"the resource {kind.__name__}: {method} gives {given} when compiled, not {typeof(label)}"
+    return None
 
 
 class Load(NamedTuple):

@@ -42,10 +42,9 @@ class SDVRP(CVRP):
         return 2 * (x.xy.shape[1] - 1 + full_loads)
 
     def initial(self, x: Instance, solutions: int) -> State:
-        batch, nodes = x.demand.shape
-        depot = torch.zeros((batch, solutions), dtype=torch.long, device=x.xy.device)
-        room = x.capacity[:, None].expand(batch, solutions).contiguous()
-        owed = x.demand[:, None].expand(batch, solutions, nodes).contiguous()
+        owed = x.demand[:, None].expand(-1, solutions, -1).contiguous()
+        depot = torch.zeros(owed.shape[:2], dtype=torch.long, device=x.xy.device)
+        room = x.capacity[:, None].expand(depot.shape).contiguous()
         return State(depot, room, owed, owed.sum(-1))
 
     def customers(self, x: Instance, s: State) -> Tensor:

@@ -16,26 +16,8 @@ from torch.nn.functional import pad
 
 from routelearn.errors import InputError
 from routelearn.problems import attributes as known
+from routelearn.problems import base
 from routelearn.problems.attributes import Attribute
-from routelearn.problems.base import (
-    LENGTH_TOLERANCE,
-    Context,
-    Rng,
-    check_column,
-    check_finite,
-    check_limit,
-    check_once,
-    check_shape,
-    figure,
-    is_node,
-    leg,
-    legs_from,
-    legs_to,
-    pick,
-    refuse,
-    reject_rows,
-    visits,
-)
 from routelearn.problems.variants import ALL, NAMES, RULES, Rules, joined, parse_list
 
 SLACK = 1e-6  # share of a limit or of a window's end that rounding may add; the referee allows ten times as much
@@ -121,8 +103,8 @@ class VRP:
         timed = x.window[:, :, 1].isfinite().any(1).long()
         digits = (x.depots.sum(1) > 1, 2), (x.open > 0, 2), (back * (1 + x.mixed), 3), (x.max_length.isfinite(), 2)
         number = torch.zeros_like(timed)
-        for digit, base in (*digits, (timed, 2)):
-            number = number * base + digit
+        for digit, values in (*digits, (timed, 2)):
+            number = number * values + digit
         return number
 
     def turns(self) -> tuple[VRP, ...]:
@@ -135,7 +117,7 @@ class VRP:
 
     # -------------------------------------------------------------------------------------------- instances
 
-    def sample(self, rng: Rng, batch: int, n: int) -> Instance:
+    def sample(self, rng: base.Rng, batch: int, n: int) -> Instance:
         """With one variant, RandomState(1234) and 1,000 instances: exactly RouteFinder's public test set.
 
         Nothing is drawn for a rule that no variant has; where only some have it, all draw and the others forget it.
@@ -155,7 +137,7 @@ class VRP:
                 lambda one: one.timed,
             )
         )
-        used = several[:, None] | is_node(first, places)
+        used = several[:, None] | base.is_node(first, places)
         xy = torch.cat((torch.where(used[..., None], xy[:, :places], xy[:, :1]), xy[:, places:]), 1)
         delivery = rng.integers(1, 10, batch, n)
         pickup = torch.zeros_like(delivery)
@@ -194,7 +176,7 @@ class VRP:
         return (torch.full_like(which, bits) >> which) & 1 > 0
 
     def validate(self, x: Instance) -> None:
-        check_finite(x, self.name)
+        base.check_finite(x, self.name)
         batch, nodes = x.xy.shape[:2]
         if x.depots.dim() != 2 or x.depots.shape[0] != batch or not 0 < x.depots.shape[1] < nodes:
             raise InputError(
@@ -205,23 +187,23 @@ class VRP:
         if fractions := [name for name in wholes if getattr(x, name).is_floating_point()]:
             raise InputError(f"vrp: {fractions[0]} must be whole numbers (scale them, 2.5 of 10 as 25 of 100)")
         for name in ("open", "mixed"):
-            value = check_limit(x, name, self.name)
-            reject_rows((value != 0) & (value != 1), f"vrp: {name} is neither 0 nor 1")
-        reject_rows(((x.depots != 0) & (x.depots != 1)).any(1), "vrp: depots are neither 0 nor 1")
-        reject_rows(x.depots[:, 0] != 1, "vrp: the first depot (node 0) is not in use")
-        reject_rows(check_limit(x, "capacity", self.name) < 1, "vrp: the capacity is below 1")
+            value = base.check_limit(x, name, self.name)
+            base.reject_rows((value != 0) & (value != 1), f"vrp: {name} is neither 0 nor 1")
+        base.reject_rows(((x.depots != 0) & (x.depots != 1)).any(1), "vrp: depots are neither 0 nor 1")
+        base.reject_rows(x.depots[:, 0] != 1, "vrp: the first depot (node 0) is not in use")
+        base.reject_rows(base.check_limit(x, "capacity", self.name) < 1, "vrp: the capacity is below 1")
         for name in ("delivery", "pickup", "service"):
-            value = check_column(x, name, self.name)
-            reject_rows((value < 0).any(1), f"vrp: a {name} is negative")
-            reject_rows((value[:, :places] != 0).any(1), f"vrp: a depot has a {name}; it must be 0")
+            value = base.check_column(x, name, self.name)
+            base.reject_rows((value < 0).any(1), f"vrp: a {name} is negative")
+            base.reject_rows((value[:, :places] != 0).any(1), f"vrp: a depot has a {name}; it must be 0")
         if x.window.shape != (batch, nodes, 2):
             raise InputError(f"vrp: window has shape {tuple(x.window.shape)}; expected {(batch, nodes, 2)}")
         begin, end = x.window.unbind(-1)
-        reject_rows(~(begin.isfinite() & (begin >= 0)).all(1), "vrp: a window begins before 0, or never")
-        reject_rows(~(begin <= end).all(1), "vrp: a window ends before it begins, or is not a number")
+        base.reject_rows(~(begin.isfinite() & (begin >= 0)).all(1), "vrp: a window begins before 0, or never")
+        base.reject_rows(~(begin <= end).all(1), "vrp: a window ends before it begins, or is not a number")
         if x.max_length.shape != (batch,):
             raise InputError(f"vrp: max_length has shape {tuple(x.max_length.shape)}; expected ({batch},)")
-        reject_rows(~(x.max_length > 0), "vrp: the longest route allowed is not above 0")
+        base.reject_rows(~(x.max_length > 0), "vrp: the longest route allowed is not above 0")
         nobody = ~self.servable(x)[:, places:]
         if nobody.any():
             row, customer = nobody.nonzero()[0].tolist()
@@ -260,17 +242,15 @@ class VRP:
     # ---------------------------------------------------------------------------------------------- solutions
 
     def initial(self, x: Instance, solutions: int) -> State:
-        batch, nodes = x.xy.shape[:2]
-        depot = torch.zeros((batch, solutions), dtype=torch.long, device=x.xy.device)
-        visited = torch.zeros((batch, solutions, nodes), dtype=torch.bool, device=x.xy.device)
+        depot, visited = base.begun_at_depot(x, solutions)
         waiting = self.alone(x).sum(-1)[:, None].expand(-1, solutions, -1).contiguous()
-        rest = visited, torch.full_like(depot, nodes - x.depots.shape[1]), waiting
+        rest = visited, torch.full_like(depot, x.xy.shape[1] - x.depots.shape[1]), waiting
         return State._make((*self._leaving(x, depot), *rest))
 
     def _leaving(self, x: Instance, depot: Tensor) -> tuple[Tensor, ...]:
         """The first six fields of a State whose vehicle leaves the depot [B, S]; no two are one tensor."""
         nothing = torch.zeros_like(depot)
-        opening = pick(x.window[..., 0], depot)
+        opening = base.pick(x.window[..., 0], depot)
         return depot, depot.clone(), opening, torch.zeros_like(opening), nothing, nothing.clone()
 
     def _bounds(self, x: Instance, home: Tensor) -> tuple[Tensor, Tensor]:
@@ -279,9 +259,9 @@ class VRP:
         Rounding may add a share of SLACK to every limit.
         """
         is_open = (x.open > 0)[:, None, None]
-        back = legs_to(x, home).masked_fill(is_open, 0.0)
+        back = base.legs_to(x, home).masked_fill(is_open, 0.0)
         end = x.window[..., 1] * (1 + SLACK)
-        closing = pick(end, home)[..., None].masked_fill(is_open, math.inf)
+        closing = base.pick(end, home)[..., None].masked_fill(is_open, math.inf)
         latest = torch.minimum(end[:, None], closing - x.service[:, None] - back)
         return latest, (x.max_length * (1 + SLACK))[:, None, None] - back
 
@@ -292,7 +272,7 @@ class VRP:
         """
         last, home, time, gone, peak, picked = vehicle
         latest, longest = self._bounds(x, home if x.depots.shape[1] > 1 else home[:, :1])
-        there, capacity = legs_from(x, last), x.capacity[:, None]
+        there, capacity = base.legs_from(x, last), x.capacity[:, None]
         in_time = torch.maximum(time[..., None] + there, x.window[:, None, :, 0]) <= latest
         short = gone[..., None] + there <= longest
         no_more = (picked > 0) & (x.mixed == 0)[:, None]  # deliveries; a pickup came before
@@ -323,25 +303,26 @@ class VRP:
 
     def step(self, x: Instance, s: State, action: Tensor) -> State:
         home = action < x.depots.shape[1]
-        length = leg(x, s.last, action)
-        delivery, pickup = pick(x.delivery, action), pick(x.pickup, action)
-        time = torch.maximum(s.time + length, pick(x.window[..., 0], action)) + pick(x.service, action)
+        length = base.leg(x, s.last, action)
+        delivery, pickup = base.pick(x.delivery, action), base.pick(x.pickup, action)
+        time = torch.maximum(s.time + length, base.pick(x.window[..., 0], action)) + base.pick(x.service, action)
         picked = s.picked + pickup
         served = (action, s.home, time, s.gone + length, torch.maximum(s.peak + delivery, picked), picked)
         there = (torch.where(home, new, old) for new, old in zip(self._leaving(x, action), served, strict=True))
-        visited, remaining = s.visited | is_node(action, x.xy.shape[1]), s.remaining - (~home).long()
-        several = x.depots.shape[1] > 1  # with one depot it can serve all (validate)
-        waiting = s.waiting - pick(self.alone(x).transpose(1, 2).long(), action) if several else remaining[..., None]
+        visited, remaining = s.visited | base.is_node(action, x.xy.shape[1]), s.remaining - (~home).long()
+        waiting = remaining[..., None]  # one depot can serve all (validate)
+        if x.depots.shape[1] > 1:
+            waiting = s.waiting - base.pick(self.alone(x).transpose(1, 2).long(), action)
         return State._make((*there, visited, remaining, waiting))
 
     def done(self, x: Instance, s: State) -> Tensor:
         return s.remaining == 0
 
-    def context(self, x: Instance, s: State) -> Context:
+    def context(self, x: Instance, s: State) -> base.Context:
         """The last node and the route's depot; shares of the capacity left for each kind, time, share of the limit."""
         room = (1 - torch.stack((s.peak, s.picked), -1) / x.capacity[:, None, None]).to(x.xy.dtype)
         used = s.gone / x.max_length[:, None]  # 0 without a limit
-        return Context(torch.stack((s.last, s.home), -1), torch.cat((room, torch.stack((s.time, used), -1)), -1))
+        return base.Context(torch.stack((s.last, s.home), -1), torch.cat((room, torch.stack((s.time, used), -1)), -1))
 
     def step_features(self, x: Instance, s: State) -> Tensor | None:
         return None
@@ -359,7 +340,7 @@ class VRP:
         steps = torch.arange(nodes.shape[-1], device=tour.device)
         homes = nodes.gather(-1, torch.where(at_depot, steps, 0).cummax(-1).values)
         origin, target = nodes[..., :-1], torch.where(at_depot, homes.roll(1, -1), nodes)[..., 1:]
-        legs = leg(x, origin.flatten(1), target.flatten(1)).view(origin.shape)
+        legs = base.leg(x, origin.flatten(1), target.flatten(1)).view(origin.shape)
         return nodes, homes, legs.masked_fill(at_depot[..., 1:] & (x.open > 0)[:, None, None], 0.0)
 
     def routes(self, x: Instance, tour: Sequence[int]) -> list[tuple[int, list[int]]]:
@@ -375,23 +356,18 @@ class VRP:
     def cost(self, x: Instance, tour: Tensor) -> Tensor:
         return self.driven(x, tour)[2].sum(-1)
 
-    def check(self, x: Instance, tour: Tensor, tolerance: float = LENGTH_TOLERANCE) -> None:
-        check_shape(x, tour)
+    def check(self, x: Instance, tour: Tensor, tolerance: float = base.LENGTH_TOLERANCE) -> None:
+        base.check_shape(x, tour)
         places, unused = x.depots.shape[1], x.depots == 0
-        count = visits(tour, x.xy.shape[1])
+        count = base.visits(tour, x.xy.shape[1])
         strange = (count[..., :places] > 0) & unused[:, None]
-        refuse(strange.any(-1), lambda b, s: f"no vehicle starts at node {int(strange[b, s].nonzero()[0])}")
-        check_once(count, required=True, first=places)
+        base.refuse(strange.any(-1), lambda b, s: f"no vehicle starts at node {int(strange[b, s].nonzero()[0])}")
+        base.check_once(count, required=True, first=places)
         nodes, homes, legs = self.driven(x, tour)
         route = (nodes < places).cumsum(-1) - 1  # which one a node belongs to; a depot's node, to the one it begins
         self._check_loads(x, nodes, route)
         length = torch.zeros_like(legs).scatter_add(-1, route[..., :-1], legs).amax(-1)
-        refuse(
-            length > x.max_length[:, None] * (1 + tolerance),
-            lambda b, s: (
-                f"a route is {figure(length[b, s], tolerance)} long; {figure(x.max_length[b], tolerance)} is allowed"
-            ),
-        )
+        base.check_length(length, x.max_length, tolerance, "a route")
         self._check_times(x, nodes, homes, legs, tolerance)
 
     def _check_loads(self, x: Instance, nodes: Tensor, route: Tensor) -> None:
@@ -404,32 +380,37 @@ class VRP:
         begun = torch.where(at_depot, steps, 0).cummax(-1).values
         done, got = done - done.gather(-1, begun), got - got.gather(-1, begun)  # within the route; a depot's are 0
         late = ((delivery > 0) & (got - pickup > 0)).any(-1) & (x.mixed == 0)[:, None]
-        refuse(late, lambda b, s: "a delivery comes after a pickup of the same route; only mixed backhauls may do so")
+        words = "a delivery comes after a pickup of the same route; only mixed backhauls may do so"
+        base.refuse(late, lambda b, s: words)
         load = taken - done + got
-        over = (load > x.capacity[:, None, None]).any(-1)
-        refuse(over, lambda b, s: f"a route has {int(load[b, s].max())} on board; the capacity is {int(x.capacity[b])}")
+        most = load.amax(-1)
+        base.refuse(
+            most > x.capacity[:, None],
+            lambda b, s: f"a route has {int(most[b, s])} on board; the capacity is {int(x.capacity[b])}",
+        )
 
     def _check_times(self, x: Instance, nodes: Tensor, homes: Tensor, legs: Tensor, tolerance: float) -> None:
         """Along the tour, step by step; a vehicle waits for a window to open."""
         begin, end = x.window.unbind(-1)
-        time = pick(begin, nodes[..., 0])
+        time = base.pick(begin, nodes[..., 0])
         for t in range(legs.shape[-1]):
             here, home = nodes[..., t + 1], homes[..., t]
             back = here < x.depots.shape[1]
             arrival = time + legs[..., t]
-            start = torch.where(back, arrival, torch.maximum(arrival, pick(begin, here)))
-            due = torch.where(back, pick(end, home).masked_fill((x.open > 0)[:, None], math.inf), pick(end, here))
-            refuse(
+            start = torch.where(back, arrival, torch.maximum(arrival, base.pick(begin, here)))
+            closing = base.pick(end, home).masked_fill((x.open > 0)[:, None], math.inf)
+            due = torch.where(back, closing, base.pick(end, here))
+            base.refuse(
                 start > due * (1 + tolerance),
                 lambda b, s, at=here, start=start, due=due: (
-                    f"node {int(at[b, s])} is reached at {figure(start[b, s], tolerance)}, "
-                    f"after {figure(due[b, s], tolerance)}"
+                    f"node {int(at[b, s])} is reached at {base.figure(start[b, s], tolerance)}, "
+                    f"after {base.figure(due[b, s], tolerance)}"
                 ),
             )
-            time = torch.where(back, pick(begin, here), start + pick(x.service, here))
+            time = torch.where(back, base.pick(begin, here), start + base.pick(x.service, here))
 
 
-def draw_windows(rng: Rng, away: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def draw_windows(rng: base.Rng, away: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """First and last start and duration of service [B, n], by distances from depot 0, from which each is in reach."""
     service = SERVICE[0] + SERVICE[1] * rng.uniform(*away.shape)
     length = WINDOW[0] + WINDOW[1] * rng.uniform(*away.shape)
@@ -439,7 +420,7 @@ def draw_windows(rng: Rng, away: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return begin, begin + length, service
 
 
-def draw_limits(rng: Rng, away: Tensor) -> Tensor:
+def draw_limits(rng: base.Rng, away: Tensor) -> Tensor:
     """[B]: enough for the way to the farthest place [B, N] and back."""
     least = 2 * away[:, 1:].amax(1) + CLOSE
     most = (least + CLOSE).clamp(min=LIMIT)

@@ -198,12 +198,6 @@ def finished(run: Run, options: Options, out: Path) -> dict[str, Any] | None:
     return json.loads(result.read_text()) if result.is_file() else None
 
 
-def elapsed_of(folder: Path) -> float:
-    """Seconds that the run in that folder has been trained for."""
-    rows = log.read(folder / log.METRICS)
-    return float(rows[-1]["elapsed"]) if rows else 0.0
-
-
 def complete(run: Run, options: Options, out: Path, end: float, report: Callable[[dict[str, Any]], None]) -> bool:
     """Train a run from wherever it stands and measure it on the test set by greedy decoding.
 
@@ -213,7 +207,8 @@ def complete(run: Run, options: Options, out: Path, end: float, report: Callable
     resume = (folder / "checkpoint.pt").is_file()
     limited = config
     if end < math.inf:
-        before = elapsed_of(folder) if resume else 0.0
+        seen = log.read(folder / log.METRICS) if resume else []
+        before = float(seen[-1]["elapsed"]) if seen else 0.0  # seconds of training
         limited = replace(config, minutes=(before + max(1.0, end - time.monotonic())) / 60)
     last = train(
         limited, folder, device=options.device, resume=resume, report=lambda row: report({"run": run.folder, **row})

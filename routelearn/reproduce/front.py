@@ -6,12 +6,9 @@ On a GPU they are those of the machine, divided by the instances that it decodes
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,12 +17,11 @@ from routelearn import models
 from routelearn.data import generate
 from routelearn.data.generate import of_set
 from routelearn.errors import InputError
-from routelearn.evaluation.evaluate import evaluate, gaps, standard_error
-from routelearn.evaluation.referee import judge
+from routelearn.evaluation.evaluate import gaps, standard_error
 from routelearn.plots.front import Point, front
 from routelearn.plots.saving import save
-from routelearn.problems.base import Problem, take
-from routelearn.reproduce.running import Watch, silent
+from routelearn.problems.base import take
+from routelearn.reproduce.running import Watch, evaluated, silent
 from routelearn.runtime.compiling import best_device
 from routelearn.solvers import get as get_solver
 from routelearn.solvers.adapters.runner import worker_count
@@ -38,6 +34,7 @@ STRATEGIES = (
 )  # fmt: skip
 SOLVERS = ("lkh3", "elkai", "hygese", "pyvrp", "ortools", "scip")
 SECONDS = (0.1, 1.0, 10.0)
+CPU = torch.device("cpu")
 POLICY, SEARCH, ACTIVE, GUIDED = "policy, rollouts", "policy and search", "policy, active search", "policy, guided beam"
 
 
@@ -82,64 +79,31 @@ def method_of(strategy: str, device: torch.device) -> str:
     return f"{kind}, on a GPU" if device.type == "cuda" else kind
 
 
-class Sheet:
-    """What is measured on one set, each as soon as it is there in a file: whoever stops goes on where it was."""
-
-    def __init__(self, path: Path, settings: dict[str, Any]):
-        self.path, self.rows = path, []
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.is_file():
-            first, *lines = path.read_text().splitlines()
-            if json.loads(first) != settings:
-                raise InputError(f"{path}: measured with other settings ({first}); name another folder by --out")
-            self.rows = [json.loads(line) for line in lines]
-        else:
-            path.write_text(json.dumps(settings) + "\n")
-
-    def find(self, method: str, setting: str) -> Measured | None:
-        for row in self.rows:
-            if (row["method"], row["setting"]) == (method, setting):
-                costs = torch.tensor([float("nan") if c is None else c for c in row["costs"]], dtype=torch.float64)
-                return Measured(method, setting, row["seconds"], costs)
-        return None
-
-    def keep(self, one: Measured) -> Measured:
-        costs = [None if cost != cost else cost for cost in one.costs.tolist()]
-        row = {"method": one.method, "setting": one.setting, "seconds": one.seconds, "costs": costs}
-        with self.path.open("a") as file:
-            file.write(json.dumps(row) + "\n")
-        return one
-
-
 def measure(name: str, n: int, out: Path, options: Options, watch: Watch) -> tuple[list[Measured], list[str]]:
     """Every method on the first instances of one set, and what is missing here."""
     problem, limit = of_set(name), options.limit
     x = take(generate(name, n), slice(0, limit))
-    devices = list(dict.fromkeys((torch.device("cpu"), options.device)))
-    settings = {"set": name, "n": n, "limit": limit, "seed": options.seed, "cores": worker_count()}
-    settings["models"] = [str(path) for path in options.model_files]
-    sheet = Sheet(out / f"front-{name}{n}.jsonl", settings)
+    devices = list(dict.fromkeys((CPU, options.device)))
+    workers = worker_count()
+    cores = min(workers, limit)  # that work at once
     own = [model for path in options.model_files if (model := models.load_model(path=path)).problem == problem.name]
-    policy = (own[0] if own else models.load_model(problem.name, n)).policy
+    model = own[0] if own else models.load_model(problem.name, n)
     found: list[Measured] = []
     missing: list[str] = []
-    for device in devices:
-        for strategy in options.strategies:
-            method = method_of(strategy, device)
-            one = sheet.find(method, strategy)
-            if one is None:
-                cores = worker_count() if device.type == "cpu" else 1
-                evaluate(problem, policy, take(x, slice(0, 2)), strategy, device=device)  # compiled code is loaded
-                with watch(f"{name}{n} {strategy} on {device.type}", limit) as progress:
-                    made = evaluate(problem, policy, x, strategy, device=device, seed=options.seed, progress=progress)
-                costs = judge(problem, x, made.tours)
-                one = sheet.keep(Measured(method, strategy, made.seconds * cores / limit, costs))
-            found.append(one)
-    policy.cpu()
-    for seconds in options.seconds:
-        setting = f"{seconds:g} s"
-        one = sheet.find(SEARCH, setting) or sheet.keep(_searched(problem, policy, x, seconds, setting, options, watch))
-        found.append(one)
+
+    def stored(what: str) -> Path:
+        """Each measurement has a file of its own: whoever stops goes on where it was."""
+        return out / f"front-{name}{n}-{what.replace(':', '').replace(' ', '')}-{workers}workers.jsonl"
+
+    planned = [(where, method_of(one, where), one, one) for where in devices for one in options.strategies]
+    planned += [(CPU, SEARCH, f"{seconds:g} s", f"greedy+improve:{seconds:g}") for seconds in options.seconds]
+    for device, method, setting, strategy in planned:
+        made = evaluated(
+            stored(f"{strategy}-{device.type}"), problem, x, model, strategy, device=device, seed=options.seed,
+            precision="auto", watching=watch(f"{name}{n} {strategy} on {device.type}", limit),
+            warm=strategy.partition("+improve")[0],
+        )  # fmt: skip
+        found.append(Measured(method, setting, made.seconds * (cores if device == CPU else 1) / limit, made.costs))
     for solver_name in SOLVERS:
         solver = get_solver(solver_name)
         if problem.name not in solver.problems:
@@ -149,34 +113,17 @@ def measure(name: str, n: int, out: Path, options: Options, watch: Watch) -> tup
             continue
         for seconds in options.seconds if solver.anytime or solver.exact else options.seconds[-1:]:
             setting = f"{seconds:g} s"
-            one = sheet.find(solver_name, setting)
-            if one is None:
-                with watch(f"{name}{n} {solver_name}, {setting}", limit) as progress:
-                    solved = solve_instances(problem, x, solver, seconds=seconds, seed=options.seed, progress=progress)
-                spent = seconds if solver.anytime else solved.seconds * min(worker_count(), limit) / limit
-                one = sheet.keep(Measured(solver_name, setting, spent, solved.costs))
-            found.append(one)
+            with watch(f"{name}{n} {solver_name}, {setting}", limit) as progress:
+                solved = solve_instances(
+                    problem, x, solver, seconds=seconds, seed=options.seed, store=stored(f"{solver_name}-{setting}"),
+                    progress=progress,
+                )  # fmt: skip
+            spent = seconds if solver.anytime else solved.seconds * cores / limit
+            found.append(Measured(solver_name, setting, spent, solved.costs))
     for one in found:
         if unsolved := int(one.costs.isnan().sum()):
             missing.append(f"{one.method}, {one.setting}: no valid answer to {unsolved} of {limit}, which are left out")
     return found, missing
-
-
-def _searched(
-    problem: Problem, policy: Any, x: Any, seconds: float, setting: str, options: Options, watch: Watch
-) -> Measured:
-    """The greedy solutions, then the search on one core for each instance."""
-    from routelearn.search import improve
-
-    began = time.perf_counter()
-    greedy = evaluate(problem, policy, x, device=torch.device("cpu"))
-    decoding = (time.perf_counter() - began) * worker_count() / options.limit
-    with watch(f"{problem.name} policy and search, {setting}", options.limit) as progress:
-        tours = improve(
-            problem, x, greedy.tours, seconds=max(0.0, seconds - decoding), seed=options.seed, threads=worker_count()
-        )
-        progress(options.limit)
-    return Measured(SEARCH, setting, max(seconds, decoding), judge(problem, x, tours))
 
 
 def points_of(found: Sequence[Measured]) -> list[Point]:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from routelearn import problems
+from routelearn.evaluation.evaluate import Evaluation
 from routelearn.models.model_file import Model
 from routelearn.reproduce import rows as table
 from routelearn.reproduce.rows import TITLES, Row, fact_of
 from routelearn.reproduce.tables import Entry, Fact, Grid, Line, compare, duration, figure, hardware, percent
-from routelearn.solvers.farm.running import Result
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Cell:
     seconds: float = 0.0  # for each instance
     store: Path = Path()
     model: Model | None = None
-    result: Result | None = None
+    result: Evaluation | None = None
 
 
 def told_here(cell: Cell, line: Line | None) -> str:
@@ -95,7 +95,7 @@ def notes_on(row: Row, cells: Sequence[Cell]) -> list[str]:
     """Notes on a row: how it was run, and what is missing and why."""
     notes = []
     ran = [cell for cell in cells if cell.result]
-    if ran and row.kind in (table.GREEDY, table.SAMPLED, table.REPORTED):
+    if ran and row.kind in (table.LEARNED, table.REPORTED):
         used = grouped_sizes(ran, lambda cell: cell.solver)
         notes.append(f"{row.row}: {ran[0].setting}; {', '.join(f'{s} (at n = {sizes})' for s, sizes in used.items())}")
     elif ran and (note_on(row, ran[0]) or row.kind != table.QUICK):

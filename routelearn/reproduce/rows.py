@@ -31,7 +31,7 @@ PAPER_CORES = 32  # instances that the paper solved side by side
 # How a row is filled: by a solver that stops by itself, uses its seconds, proves, or runs for as long as the row's name
 # says; by a trained model; or as the paper has it.
 QUICK, SEARCH, EXACT, TIMED = "quick", "search", "exact", "timed"
-GREEDY, SAMPLED, REPORTED = "greedy", "sampled", "reported"
+LEARNED, REPORTED = "learned", "reported"
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,17 @@ class Row:
     sizes: tuple[int, ...] = SIZES  # EXACT: where a proof is to be had in reasonable time
     short: tuple[int, ...] = ()  # TIMED: sizes at which most are done long before the limit
     policy: str = ""  # REPORTED: whose model fills the row where one is given
-    decode: str = ""  # how that decodes; K stands for the number of rollouts
+    decode: str = ""  # how that decodes: {all} rollouts, {each} of them under each symmetry
     supervised: bool = False  # whether it was trained on given tours
 
 
-AM_GREEDY, AM_SAMPLING = Row("AM (greedy)", GREEDY), Row("AM (sampling)", SAMPLED)
+OWN_NOTE = "what `routelearn solve --no-policy` does, on one thread"
+AM_GREEDY = Row("AM (greedy)", LEARNED, decode="greedy")
+AM_SAMPLING = Row("AM (sampling)", LEARNED, decode="augment:8+sample:{each}")
+OWN_SEARCH = (
+    *(Row(f"Search ({limit:g}s)", TIMED, "search", OWN_NOTE, seconds=limit, short=SIZES) for limit in (0.1, 1.0)),
+    Row("AM + search (0.1s)", LEARNED, decode="greedy+improve:0.1"),
+)
 ELKAI = "LKH through elkai; ROUTELEARN_LKH3 names no LKH-3"
 BELLO = "reported by Bello et al. (2016)"
 NAZARI = "reported by Nazari et al. (2018)"
@@ -74,6 +80,7 @@ ORIENTEERING = (
     Row("OR Tools (10s)", TIMED, "ortools", seconds=10),
     Row("Tsili (sampling)", QUICK, "tsiligirides-sampling"),
     AM_SAMPLING,
+    *OWN_SEARCH,
     Row("SCIP", EXACT, "scip", sizes=(20,)),
     Row("CP-SAT", TIMED, "cpsat", seconds=EXACT_SECONDS, sizes=(20,)),  # proves them too, ten times slower
     Row("PyVRP", SEARCH, "pyvrp"),
@@ -98,11 +105,12 @@ ROWS: dict[str, tuple[Row, ...]] = {
         AM_GREEDY,
         Row("OR Tools", SEARCH, "ortools", "the paper repeats what Bello et al. (2016) reported"),
         Row("Chr.f. + 2OPT", QUICK, "christofides+2opt", "with Or-opt; the paper repeats what Vinyals et al. reported"),
-        learned("Bello 2016 (s.)", "pointer", "sample:K", BELLO),
+        learned("Bello 2016 (s.)", "pointer", "sample:{all}", BELLO),
         learned("EAN (gr. + 2OPT)", "ean", "greedy+improve", EAN),
-        learned("EAN (sampling)", "ean", "sample:K", EAN),
-        learned("EAN (s. + 2OPT)", "ean", "sample:K+improve", EAN),
+        learned("EAN (sampling)", "ean", "sample:{all}", EAN),
+        learned("EAN (s. + 2OPT)", "ean", "sample:{all}+improve", EAN),
         AM_SAMPLING,
+        *OWN_SEARCH,
         Row("SCIP", EXACT, "scip"),
         Row("CP-SAT", EXACT, "cpsat", sizes=(20,)),
         Row("PyVRP", SEARCH, "pyvrp"),
@@ -124,6 +132,7 @@ ROWS: dict[str, tuple[Row, ...]] = {
         Row("Random Sweep", QUICK, "random-sweep+2opt", SWEEP),
         Row("OR Tools", SEARCH, "ortools", "the paper repeats what Nazari et al. reported"),
         AM_SAMPLING,
+        *OWN_SEARCH,
         Row("PyVRP", SEARCH, "pyvrp"),
         Row("HGS-CVRP", SEARCH, "hygese"),
         Row("Savings", QUICK, "savings"),
@@ -138,6 +147,7 @@ ROWS: dict[str, tuple[Row, ...]] = {
         AM_GREEDY,
         learned("RL (beam 10)", "nazari", "beam:10", NAZARI),
         AM_SAMPLING,
+        *OWN_SEARCH,
         Row("Savings", QUICK, "savings"),
         Row("Savings + 2OPT", QUICK, "savings+2opt"),
         Row("Random CW", QUICK, "random-savings"),
@@ -159,6 +169,7 @@ ROWS: dict[str, tuple[Row, ...]] = {
         Row("OR Tools (60s)", TIMED, "ortools", seconds=60),
         Row("ILS (Python 10x)", REPORTED, note="run by the paper's authors"),
         AM_SAMPLING,
+        *OWN_SEARCH,
         Row("SCIP", EXACT, "scip", sizes=(20,)),
         Row("CP-SAT", EXACT, "cpsat", sizes=(20,)),
         Row("OR Tools", SEARCH, "ortools"),

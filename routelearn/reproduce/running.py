@@ -16,10 +16,10 @@ import torch
 from routelearn import models, problems
 from routelearn.data import generate
 from routelearn.errors import InputError
-from routelearn.evaluation.evaluate import evaluate, parse
+from routelearn.evaluation.evaluate import Evaluation, evaluate, parse
 from routelearn.models import model_file
 from routelearn.models.model_file import Model
-from routelearn.problems.base import take
+from routelearn.problems.base import Problem, take
 from routelearn.reproduce import rows as table
 from routelearn.reproduce.layout import Cell, grid_of, legend
 from routelearn.reproduce.rows import SIZES, TITLES, Row
@@ -121,26 +121,16 @@ def weights_digest(model: Model) -> str:
 
 
 def plan_learned(problem: str, n: int, row: Row, options: Options, out: Path) -> Cell:
-    """A row of the attention model by the file that is given or the one that ships, or the reason why there is none."""
+    """A row of a model that is given. Without one the attention model that ships, or why there is none; else as others
+    reported it."""
+    found = given_model(problem, n, row, options) if row.policy or row.kind == table.LEARNED else None
+    if found is None and row.kind == table.REPORTED:
+        return Cell(problem, n, row, reason=row.note)
     try:
-        found = given_model(problem, n, row, options) or ("shipped", models.load_model(problem, n))
+        origin, model = found or ("shipped", models.load_model(problem, n))
     except InputError as error:
         return Cell(problem, n, row, "attention model", reason=f"no model yet: {error}")
-    strategy = f"augment:{AUGMENT}+sample:{options.rollouts // AUGMENT}" if row.kind == table.SAMPLED else "greedy"
-    return learned_cell(problem, n, row, *found, strategy, options, out)
-
-
-def plan_reported(problem: str, n: int, row: Row, options: Options, out: Path) -> Cell:
-    """A row as others reported it, unless there is a model for it."""
-    found = given_model(problem, n, row, options) if row.policy else None
-    if found is None:
-        return Cell(problem, n, row, reason=row.note)
-    return learned_cell(problem, n, row, *found, row.decode.replace("K", str(options.rollouts)), options, out)
-
-
-def learned_cell(
-    problem: str, n: int, row: Row, origin: str, model: Model, strategy: str, options: Options, out: Path
-) -> Cell:
+    strategy = row.decode.format(all=options.rollouts, each=options.rollouts // AUGMENT)
     sizes = "/".join(map(str, model.card.get("sizes", ["?"])))
     solver = f"model for n = {sizes}" + ("" if origin == "shipped" else f" ({Path(origin).name})")
     stem = f"{problem}{n}-first{options.limit}-{model.kind}-{weights_digest(model)}-{strategy.replace(':', '')}"
@@ -154,12 +144,8 @@ def plan(names: Sequence[str], out: Path, options: Options) -> list[Cell]:
     for problem in names:
         for n in options.sizes:
             for row in table.rows_of(problem, options.rows):
-                if row.kind == table.REPORTED:
-                    cells.append(plan_reported(problem, n, row, options, out))
-                elif row.kind in (table.GREEDY, table.SAMPLED):
-                    cells.append(plan_learned(problem, n, row, options, out))
-                else:
-                    cells.append(plan_method(problem, n, row, options, out))
+                planned = plan_learned if row.kind in (table.LEARNED, table.REPORTED) else plan_method
+                cells.append(planned(problem, n, row, options, out))
     return cells
 
 
@@ -168,9 +154,10 @@ def expected_seconds(cell: Cell, options: Options) -> float:
     if cell.reason:
         return 0.0
     if cell.model is not None:
-        each = parse(cell.setting)[0].rollouts if options.device.type == "cpu" else 1
-        rollouts = options.limit * each
-        whole, blocks = 0.5 + ROLLOUT_SECONDS * rollouts * cell.n**2 / worker_count(), 1
+        strategy, improvement = parse(cell.setting)
+        each = ROLLOUT_SECONDS * (strategy.rollouts if options.device.type == "cpu" else 1) * cell.n**2
+        each += improvement.seconds or 0.0 if improvement else 0.0
+        whole, blocks = 0.5 + options.limit * each / worker_count(), 1
     elif cell.row.kind == table.QUICK:
         whole, blocks = QUICK_ROW_SECONDS, 1
     else:
@@ -212,41 +199,47 @@ class Timetable:
         self.started = time.perf_counter()
 
 
-def run_method(cell: Cell, x: Any, options: Options, watch: Watch) -> Cell:
+def run(cell: Cell, x: Any, options: Options, watch: Watch) -> Cell:
+    if cell.reason:
+        return cell
+    problem = problems.get(cell.problem)
+    watching = watch(f"{TITLES[cell.problem]} n={cell.n}: {cell.row.row}", len(x.xy))
+    if cell.model is not None:
+        result = evaluated(
+            cell.store, problem, x, cell.model, cell.setting, device=options.device, seed=options.seed,
+            precision="float32", watching=watching,
+        )  # fmt: skip
+        return replace(cell, result=result)
     try:
-        with watch(f"{TITLES[cell.problem]} n={cell.n}: {cell.row.row}", len(x.xy)) as progress:
+        with watching as progress:
             result = farm.solve_instances(
-                problems.get(cell.problem), x, get_solver(cell.solver), seconds=cell.seconds, seed=options.seed,
-                store=cell.store, on=options.on, progress=progress,
+                problem, x, get_solver(cell.solver), seconds=cell.seconds, seed=options.seed, store=cell.store,
+                on=options.on, progress=progress,
             )  # fmt: skip
     except (InputError, SolverError) as error:
         return replace(cell, reason=str(error).strip().splitlines()[-1])
     return replace(cell, result=result)
 
 
-def run_learned(cell: Cell, model: Model, x: Any, options: Options, watch: Watch) -> Cell:
-    """A row of a model; stored like a solver's, in one block."""
-    spec, batch = problems.get(cell.problem), x.xy.shape[0]
-    method = f"{model.kind} {weights_digest(model)} {cell.setting} on {options.device.type}"
-    with farm.Store(cell.store, farm.settings_of(spec, x, method, 0.0, options.seed, batch)) as store:
-        if not store.blocks:
-            with watch(f"{TITLES[cell.problem]} n={cell.n}: {cell.row.row}", batch) as progress:
-                # As for solvers, what is compiled once does not count.
-                evaluate(spec, model.policy, take(x, slice(0, 1)), device=options.device, precision="float32")
+def evaluated(
+    store: Path, problem: Problem, x: Any, model: Model, strategy: str, *, device: torch.device, seed: int,
+    precision: str, watching: AbstractContextManager[Progress], warm: str = "greedy",
+) -> Evaluation:  # fmt: skip
+    """What a model makes of the instances; stored like a solver's answers, in one block.
+
+    As for solvers, what is compiled once does not count: `warm` is decoded before the clock starts.
+    """
+    batch = x.xy.shape[0]
+    method = f"{model.kind} {weights_digest(model)} {strategy} on {device.type}"
+    with farm.Store(store, farm.settings_of(problem, x, method, 0.0, seed, batch)) as kept:
+        if not kept.blocks:
+            with watching as progress:
+                evaluate(problem, model.policy, take(x, slice(0, 1)), warm, device=device, precision=precision)
                 done = evaluate(
-                    spec, model.policy, x, cell.setting, device=options.device, seed=options.seed,
-                    precision="float32", progress=progress,
-                )  # fmt: skip
-            store.add(farm.Block(0, done.tours[:, 0].tolist(), done.seconds), done.seconds)
-        return replace(cell, result=farm.collect(spec, x, store.blocks, store.blocks[0].seconds))
-
-
-def run(cell: Cell, x: Any, options: Options, watch: Watch) -> Cell:
-    if cell.reason:
-        return cell
-    if cell.model is not None:
-        return run_learned(cell, cell.model, x, options, watch)
-    return run_method(cell, x, options, watch)
+                    problem, model.policy, x, strategy, device=device, seed=seed, precision=precision, progress=progress
+                )
+            kept.add(farm.Block(0, done.tours[:, 0].tolist(), done.seconds), done.seconds)
+        return farm.collect(problem, x, kept.blocks, kept.blocks[0].seconds, strategy, str(device))
 
 
 def reproduce_table(

@@ -118,7 +118,6 @@ def hardware() -> str:
 class Fact:
     """One cell of the paper's table 1 or of its additional results for the OP."""
 
-    table: str  # "1" or "op-extended"
     problem: str  # as the paper writes it: "OP (distance)"
     method: str
     n: int
@@ -131,7 +130,6 @@ def paper_results() -> list[Fact]:
     """All cells that the paper fills, in its order."""
     return [
         Fact(
-            row["table"],
             row["problem"],
             row["method"],
             int(row["n"]),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Mapping
@@ -14,18 +13,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from routelearn.data.geometry import from_distances, project
-from routelearn.data.solutions import write_text
 from routelearn.errors import InputError
-from routelearn.rounds.clock import spoken
+from routelearn.rounds import writing
 from routelearn.rounds.model import ALWAYS, ANY, PROBLEM, Matrix, Round, Stop, Vehicle, attributes_of
 from routelearn.rounds.plan import Plan, Route, Visit
-from routelearn.rounds.units import amount, number, told
+from routelearn.rounds.units import amount, number, spoken, told
 from routelearn.solving.solution import Event
+from routelearn.solving.writing import write_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FORMAT_VERSION = 2  # adds to version 1 (data/solutions.py) and renames nothing
+FORMAT_VERSION = 2  # adds to version 1 (solving/writing.py) and renames nothing
 
 
 @dataclass(frozen=True)
@@ -38,9 +37,12 @@ class RoundSolution:
     events: tuple[Event, ...] = ()  # every better plan of the search, in order
     notes: tuple[str, ...] = ()
     interrupted: bool = False
-    read_with: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # what was read beside the stops: matrix, vehicles, options
+    read_with: Mapping[str, Any] = field(default_factory=dict)  # beside the stops: matrix, vehicles, options
+
+    def __repr__(self) -> str:
+        from routelearn.plots.rounds import caption
+
+        return f"RoundSolution({caption(self)})"
 
     @property
     def problem(self) -> str:
@@ -204,25 +206,10 @@ class RoundSolution:
             for one in self.plan.violations
         ]
 
-    def to_json(self) -> str:
-        return json.dumps(self.document(), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+    # ------------------------------------------------------------------------------------------ files
 
-    # ------------------------------------------------------------------------------------ other files
-
-    def to_csv(self) -> str:
-        from routelearn.rounds.writing import to_csv
-
-        return to_csv(self)
-
-    def to_vroom(self) -> str:
-        from routelearn.rounds.writing import to_vroom
-
-        return to_vroom(self)
-
-    def to_geojson(self) -> str:
-        from routelearn.rounds.writing import to_geojson
-
-        return to_geojson(self)
+    to_json, to_csv = writing.to_json, writing.to_csv
+    to_vroom, to_geojson = writing.to_vroom, writing.to_geojson
 
     def to_html(self) -> str:
         """One self-contained page: a map, a time line for each vehicle, the itinerary."""
@@ -232,22 +219,17 @@ class RoundSolution:
 
     def write(self, path: str | Path, kind: str | None = None) -> None:
         """The format that the name's end (or `kind`) says: json, vroom.json, geojson, csv; `-` is standard output."""
-        from routelearn.rounds.writing import WRITERS, kind_of
-
-        name = kind or kind_of(str(path))
-        if name not in WRITERS:
-            raise InputError(f"{path}: unknown format {name!r} of a plan; the choices are {', '.join(WRITERS)}")
-        write_text(path, WRITERS[name](self))
+        name, writers = kind or writing.kind_of(str(path)), writing.WRITERS
+        if name not in writers:
+            raise InputError(f"{path}: unknown format {name!r} of a plan; the choices are {', '.join(writers)}")
+        write_text(path, writers[name](self))
 
     def plot(self, path: str | Path | None = None) -> Figure | None:
         """A matplotlib figure of routes and time lines; with a path, a file instead: .png, .svg, .pdf or .html."""
         from routelearn.plots.rounds import draw
-        from routelearn.plots.saving import save_drawing
+        from routelearn.plots.saving import drawn
 
-        if path is None:
-            return draw(self)
-        save_drawing(path, lambda: draw(self), self.to_html)
-        return None
+        return drawn(path, lambda: draw(self), self.to_html)
 
 
 def stop_values(round_: Round) -> dict[str, dict[str, Any]]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from routelearn.rounds.answers import plain
-from routelearn.rounds.model import ALWAYS, FOREVER, Round, Stop, Vehicle, Window, attributes_of
-from routelearn.rounds.units import amount, told
+from routelearn.rounds.model import FOREVER, Round, Stop, Vehicle, attributes_of
+from routelearn.rounds.units import told
 
 LISTED = ("objective", "backhauls", "most_stops_apart", "most_time_apart")
 
@@ -67,13 +66,9 @@ def _changed(of: Stop | Vehicle) -> list[str]:
 
 def _stop(round_: Round, stop: Stop) -> dict[str, Any]:
     values = {name: plain(round_, name, getattr(stop, name)) for name in _changed(stop)}
-    return {"id": stop.id, **_location(round_, stop.place), **values, **_columns(stop, values)}
-
-
-def _columns(stop: Stop, values: dict[str, Any]) -> dict[str, str]:
-    """The user's own, where they cannot be taken for something else."""
-    places = ("id", "lat", "lon", "x", "y")
-    return {name: text for name, text in stop.columns.items() if name not in values and name not in places}
+    taken = {*values, "id", "lat", "lon", "x", "y"}  # the user's own columns must not be taken for something else
+    own = {name: text for name, text in stop.columns.items() if name not in taken}
+    return {"id": stop.id, **_location(round_, stop.place), **values, **own}
 
 
 def _vehicle(round_: Round, vehicle: Vehicle, own: dict[int, str]) -> dict[str, Any]:
@@ -84,16 +79,12 @@ def _vehicle(round_: Round, vehicle: Vehicle, own: dict[int, str]) -> dict[str, 
     for name in _changed(vehicle):
         value = getattr(vehicle, name)
         if name == "shift":
-            found[name] = _window(round_, value)
-        elif isinstance(value, tuple):
-            found[name] = amount(value)
-        elif isinstance(value, frozenset):
-            found[name] = sorted(value)
+            found[name] = [told(round_, end) for end in value]
         elif value != FOREVER:
-            found[name] = value
+            found[name] = plain(round_, name, value)
     if vehicle.breaks:
         found["breaks"] = [
-            {"id": rest.id, "windows": _windows(round_, rest.windows), "service": rest.service}
+            {"id": rest.id, "windows": plain(round_, "windows", rest.windows) or None, "service": rest.service}
             for rest in vehicle.breaks
         ]
     if vehicle.reloads:
@@ -101,11 +92,3 @@ def _vehicle(round_: Round, vehicle: Vehicle, own: dict[int, str]) -> dict[str, 
     if vehicle.kept:
         found["kept"] = [round_.stops[stop].id for stop in vehicle.kept]
     return found
-
-
-def _window(round_: Round, window: Window) -> list[Any]:
-    return [told(round_, end) for end in window]
-
-
-def _windows(round_: Round, windows: Sequence[Window]) -> list[Any] | None:
-    return [_window(round_, window) for window in windows if window != ALWAYS] or None

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from routelearn.data.files import read_text
 from routelearn.data.numbers import shown
 from routelearn.errors import InputError
-from routelearn.rounds.model import Round, Vehicle
+from routelearn.rounds.files.clock import Times
+from routelearn.rounds.model import Round, Vehicle, Window
 from routelearn.rounds.plan import Drive
+from routelearn.rounds.timing import beginning, plan_of
+from routelearn.rounds.units import told
 from routelearn.solving.resume import read_routes
 
 HALVES = ("pickup", "delivery")
@@ -61,6 +66,7 @@ class Given(NamedTuple):
 
     drives: tuple[Drive, ...]
     kept: tuple[int, ...]  # how many stops at the beginning of each drive are marked as kept
+    starts: tuple[Mapping[tuple[str, str], Any], ...] = ()  # in each drive, by kind and id, as the plan says
 
 
 def given_plan(round_: Round, routes: Sequence[Mapping[str, Any]], source: str, *, numbered: bool = False) -> Given:
@@ -72,7 +78,7 @@ def given_plan(round_: Round, routes: Sequence[Mapping[str, Any]], source: str, 
     names = [str(k + 1) for k in range(len(round_.stops))] if numbered else [stop.id for stop in round_.stops]
     ids = {name: stop for stop, name in enumerate(names)}
     taken = [0] * len(round_.vehicles)
-    drives, kept = [], []
+    drives, kept, starts = [], [], []
     for i, route in enumerate(routes, 1):
         where = f"{source}: route {i}"
         vehicle = _vehicle(round_, route.get("vehicle"), route.get("description"), taken, where)
@@ -80,7 +86,9 @@ def given_plan(round_: Round, routes: Sequence[Mapping[str, Any]], source: str, 
             taken[vehicle] += 1
             drives.append(Drive(vehicle, order))
             kept.append(_marked(route))
-    return Given(tuple(drives), tuple(kept))
+            told_of = [visit for visit in route.get("visits") or [] if isinstance(visit, dict) and "start" in visit]
+            starts.append({(str(one.get("kind", "stop")), str(one.get("id"))): one["start"] for one in told_of})
+    return Given(tuple(drives), tuple(kept), tuple(starts))
 
 
 def _vehicle(round_: Round, name: Any, described: Any, taken: Sequence[int], where: str) -> int:
@@ -122,9 +130,9 @@ def _steps(route: Mapping[str, Any], where: str) -> Iterator[tuple[str | None, l
     """(kind, what it is called) of each visit. Where stops and visits disagree, somebody changed the stops."""
     stops, visits = route.get("stops"), route.get("visits", route.get("steps"))
     if isinstance(visits, list):
-        told = [_step(visit, where) for visit in visits]
-        if stops is None or [names[0] for kind, names in told if kind == "stop"] == [str(stop) for stop in stops]:
-            yield from told
+        steps = [_step(visit, where) for visit in visits]
+        if stops is None or [names[0] for kind, names in steps if kind == "stop"] == [str(stop) for stop in stops]:
+            yield from steps
             return
     if not isinstance(stops, list) or not all(isinstance(stop, str | int) for stop in stops):
         raise InputError(f"{where} is not a list of ids")
@@ -144,9 +152,13 @@ def _step(visit: Any, where: str) -> tuple[str, list[str]]:
 
 def _marked(route: Mapping[str, Any]) -> int:
     """How many stops at the beginning of a route are marked as kept."""
+    return max((i for i, visit in enumerate(_stops(route), 1) if visit.get("kept")), default=0)
+
+
+def _stops(route: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The visits of a route that are stops."""
     visits = route.get("visits") or []
-    stops = [visit for visit in visits if isinstance(visit, dict) and visit.get("kind", "stop") == "stop"]
-    return max((i for i, visit in enumerate(stops, 1) if visit.get("kept")), default=0)
+    return [visit for visit in visits if isinstance(visit, dict) and visit.get("kind", "stop") == "stop"]
 
 
 def keeping(round_: Round, drives: Sequence[Drive], counts: Sequence[int]) -> tuple[Round, tuple[Drive, ...]]:
@@ -170,3 +182,91 @@ def keeping(round_: Round, drives: Sequence[Drive], counts: Sequence[int]) -> tu
         if left != 0 or len(begun) < len(mine):  # of those that are too many, the referee tells
             vehicles.append(replace(vehicle, number=left))
     return replace(round_, vehicles=tuple(vehicles), vehicles_where=()), tuple(moved)
+
+
+def kept_until(
+    round_: Round, given: Given, source: str, until: str | None, *, marked: bool = False
+) -> tuple[Round, tuple[Drive, ...]]:
+    """As `keeping`: what begins by a moment, else what the plan marks, else (unless `marked`) all of it.
+
+    With a moment the plan goes on from it: a kept stop and a break began when the plan says, and nothing else begins
+    before; a break whose windows are over is taken at once.
+    With `marked` the marks count beside a moment, too.
+    """
+    counts = list(given.kept)
+    if until is None:
+        everything = not marked and not any(counts)
+        return keeping(round_, given.drives, [len(one.order) for one in given.drives] if everything else counts)
+    now = moment_of(round_, until, f"--until {until}")
+    began: list[dict[int, float]] = []
+    rested: list[dict[str, float]] = []
+    for route, said in zip(plan_of(round_, given.drives).routes, given.starts, strict=True):
+        starts = [
+            (
+                visit,
+                moment_of(round_, said.get((visit.kind, visit.id), told(round_, visit.start)), f"{source}: {visit.id}"),
+            )
+            for visit in route.visits
+            if visit.kind in ("stop", "break")
+        ]
+        began.append({visit.stop: start for visit, start in starts if visit.stop is not None})
+        rested.append({visit.id: start for visit, start in starts if visit.kind == "break" and start <= now})
+    if not marked:
+        counts = [sum(start <= now for start in starts.values()) for starts in began]
+    kept, drives = keeping(round_, given.drives, counts)
+    first = {stop: at for starts, count in zip(began, counts, strict=True) for stop, at in [*starts.items()][:count]}
+    stops = tuple(
+        replace(stop, windows=((first[i], first[i]),) if i in first else _left(stop.windows, now) or stop.windows)
+        for i, stop in enumerate(kept.stops)
+    )
+    breaks = {
+        drive.vehicle: tuple(
+            replace(rest, windows=_left(rest.windows, starts.get(rest.id, now)) or ((now, now),))
+            for rest in kept.vehicles[drive.vehicle].breaks
+        )
+        for drive, starts in zip(drives, rested, strict=True)
+    }
+    vehicles = tuple(
+        replace(one, breaks=breaks.get(k, one.breaks))
+        if one.kept
+        else replace(one, shift=(max(beginning(one), now), one.shift[1]))
+        for k, one in enumerate(kept.vehicles)
+    )
+    return replace(kept, stops=stops, vehicles=vehicles), drives
+
+
+def _left(windows: tuple[Window, ...], now: float) -> tuple[Window, ...]:
+    """What is left of windows at a moment."""
+    return tuple((max(low, now), high) for low, high in windows if high >= now)
+
+
+def begun(round_: Round, drives: Sequence[Drive]) -> tuple[Drive, ...]:
+    """The drives as far as their vehicles keep them, with the reloads between."""
+    found = []
+    for drive in drives:
+        left, order = len(round_.vehicles[drive.vehicle].kept), list(drive.order)
+        while order and left < sum(at >= 0 for at in order):
+            order.pop()
+        while order and order[-1] < 0:
+            order.pop()
+        if order:
+            found.append(drive._replace(order=tuple(order)))
+    return tuple(found)
+
+
+def moment_of(round_: Round, raw: Any, what: str) -> float:
+    """A time that somebody gives beside a round, as the round's own are."""
+    times = Times(what)
+    times.look([raw])
+    if round_.day:  # its times count from this day, in this zone
+        times.first, times.zone = date.fromisoformat(round_.day), round_.zone
+    try:
+        found = times.at(raw, what, "the time")
+    except InputError:
+        if times.clock:
+            raise
+        found = math.nan
+    if times.clock != (round_.day is not None) or math.isnan(found):
+        wanted = "a clock time such as 12:00" if round_.day is not None else "a number of seconds"
+        raise InputError(f"{what}: the round's times need {wanted}")
+    return found

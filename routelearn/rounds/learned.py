@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -88,11 +89,10 @@ def instance_of(x: Round, depots: Sequence[int], stops: Sequence[int]) -> Instan
     deliveries, pickups = amounts_of(x)
     none = [0] * len(depots)
 
-    def fractions(values: Any) -> torch.Tensor:
-        return torch.as_tensor(np.asarray(values, dtype=np.float64))[None]
+    def fractions(values: Any, kind: Any = np.float64) -> torch.Tensor:
+        return torch.as_tensor(np.asarray(values, dtype=kind))[None]
 
-    def wholes(values: Any) -> torch.Tensor:
-        return torch.as_tensor(np.asarray(values, dtype=np.int64))[None]
+    wholes = partial(fractions, kind=np.int64)
 
     return Instance(
         xy=fractions(places[nodes]),

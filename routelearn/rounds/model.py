@@ -27,6 +27,7 @@ Backhauls = Literal["mixed", "last"]
 PROBLEM = "vrp"  # what files, commands and answers call the family
 FOREVER = math.inf
 ALWAYS: Window = (-FOREVER, FOREVER)
+NAMELESS = "vehicle"  # the id of vehicles that are alike and came without one
 ANY = "any"  # the profile of vehicles that name none
 
 
@@ -175,15 +176,15 @@ class Vehicle:
     )  # fmt: skip
     reloads: tuple[int, ...] = ()  # the places where it may reload
     reload_time: float = told(
-        "vehicle",
-        0.0,
-        "how long reloading takes",
-        "Ladezeit",
-        "temps de rechargement",
-        "tiempo de recarga",
+        "vehicle", 0.0, "how long reloading takes", "Ladezeit", "temps de rechargement", "tiempo de recarga",
         unit="time",
-    )
+    )  # fmt: skip
     kept: tuple[int, ...] = ()  # stops already driven or fixed: it begins with these, in this order
+
+    @property
+    def called(self) -> str:
+        """What a sentence calls it: "vehicle 3"; of those that came without names "a vehicle"."""
+        return f"a {NAMELESS}" if self.id == NAMELESS else f"vehicle {self.id}"
 
 
 @dataclass(frozen=True)
@@ -214,6 +215,7 @@ class Round:
     allow_unassigned: bool = False  # stops that must be visited may be left out, with a reason
     dimensions: tuple[str, ...] = ()  # what amounts are called
     day: str | None = None  # clock times came in: 0 is the midnight of this day ("": of no date); None: numbers did
+    zone: float | None = None  # of the times of that day, in seconds east of Greenwich, where they came with one
     rounding: str = "none"
     length_unit: Literal["", "m", "km"] = ""  # of distances, where the file or its places tell
     separator: str = ","  # of the table that came in: the itinerary goes out alike
@@ -221,6 +223,10 @@ class Round:
     where: tuple[str, ...] = ()  # by stop: "line 7", for messages
     vehicles_where: tuple[str, ...] = ()  # by vehicle, with the file: "vans.csv, line 2"
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        kinds = len(self.vehicles)
+        return f"Round({self.source}: {len(self.stops)} stops, {kinds} kind{'' if kinds == 1 else 's'} of vehicles)"
 
     @cached_property
     def size(self) -> int:

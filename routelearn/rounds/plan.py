@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -105,7 +104,3 @@ class Plan:
             )
             for route in self.routes
         )
-
-
-def total(routes: Sequence[Route], penalties: float = 0.0) -> float:
-    return sum(route.cost for route in routes) + penalties

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
-from routelearn.rounds.clock import spoken
-from routelearn.rounds.model import FOREVER, Round, Stop, Vehicle, Window
+from routelearn.rounds.model import FOREVER, Round, Stop, Window
 from routelearn.rounds.plan import Drive, Plan, Route, Unassigned, Violation
 from routelearn.rounds.survey import Survey, first_free
 from routelearn.rounds.timing import plan_of, schedule, too_many
+from routelearn.rounds.units import spoken
 
 MOST_PLACES, FEWEST_PLACES = 2000, 1  # to try for one stop
 ALL_PLACES = 200  # to try for all stops together, as far as the fewest allow
@@ -64,10 +64,6 @@ class Try:
         return sum(violation.by for violation in self.violations)
 
 
-def reason(round: Round, plan: Plan, stop: int) -> str:
-    return explain(round, plan, stop).words
-
-
 def with_reasons(round: Round, plan: Plan, *, until: float = FOREVER) -> Plan:
     """The plan with a reason for every stop that it leaves out.
 
@@ -90,14 +86,18 @@ def with_reasons(round: Round, plan: Plan, *, until: float = FOREVER) -> Plan:
     return replace(plan, unassigned=tuple(told))
 
 
+def missing(round: Round, plan: Plan) -> list[Unassigned]:
+    """The stops that a plan leaves out though they must be visited."""
+    return [one for one in plan.unassigned if round.stops[one.stop].penalty is None]
+
+
 def filled(round: Round, plan: Plan) -> Plan:
     """The plan with each stop that it leaves out and must not, as far as one fits where it is cheapest.
 
     The search looks at the likeliest places only; where rules go beyond its labels it may miss one. The first FILLED of
     them are tried, since every place is timed.
     """
-    missing = [one.stop for one in plan.unassigned if round.stops[one.stop].penalty is None]
-    for stop in missing[:FILLED]:
+    for stop in [one.stop for one in missing(round, plan)][:FILLED]:
         group = round.shipment_of.get(stop, (stop,))
         survey = Survey(round, plan)
         fitting = [one for one in tries_of(survey, group, ALL_PLACES) if not one.rules]
@@ -126,9 +126,7 @@ def explain(round: Round, plan: Plan, stop: int, *, survey: Survey | None = None
         for rule in one.rules:
             relaxed = relax(relaxed, one, group, rule)
         if one.rules <= UNTIMED or not broken_by(survey, relaxed, one):
-            words = " and ".join(words_of(round, one, group, rule) for rule in sorted(one.rules, key=PREFERENCE.index))
-            rules = " and ".join(sorted({"window" if rule == LATE_ELSEWHERE else rule for rule in one.rules}))
-            return Reason(words, rules, relaxed)
+            return reason_of(round, one, group, sorted(one.rules, key=PREFERENCE.index), relaxed)
     return last_resort(survey, group, tries)
 
 
@@ -231,10 +229,6 @@ def change_stops(round: Round, numbers: Sequence[int], change: Callable[[Stop], 
     return replace(round, stops=tuple(change(s) if i in numbers else s for i, s in enumerate(round.stops)))
 
 
-def change_vehicle(round: Round, number: int, change: Callable[[Vehicle], Vehicle]) -> Round:
-    return replace(round, vehicles=tuple(change(v) if k == number else v for k, v in enumerate(round.vehicles)))
-
-
 def endless(windows: Sequence[Window]) -> tuple[Window, ...]:
     """The last window never ends."""
     last = max(windows, key=lambda window: window[1])
@@ -255,21 +249,16 @@ def relax(round: Round, one: Try, group: Sequence[int], rule: str) -> Round:
         return change_stops(round, numbers, lambda stop: replace(stop, windows=endless(stop.windows)))
     if rule == "backhauls":
         return replace(round, backhauls="mixed")
-    if rule == "stops_apart":
-        return replace(round, most_stops_apart=FOREVER)
-    if rule == "time_apart":
-        return replace(round, most_time_apart=FOREVER)
-    changes: dict[str, Callable[[Vehicle], Vehicle]] = {
-        "capacity": lambda v: replace(v, capacity=(FOREVER,) * len(v.capacity)),
-        "end": lambda v: replace(v, shift=(v.shift[0], FOREVER)),
-        "max_stops": lambda v: replace(v, max_stops=None),
-        "max_duration": lambda v: replace(v, max_duration=FOREVER),
-        "max_driving": lambda v: replace(v, max_driving=FOREVER),
-        "max_distance": lambda v: replace(v, max_distance=FOREVER),
-        "break": lambda v: replace(v, breaks=()),
-        "number": lambda v: replace(v, number=None),
-    }
-    return change_vehicle(round, one.drive.vehicle, changes[rule])
+    if rule in ("stops_apart", "time_apart"):
+        most: dict[str, Any] = {f"most_{rule}": FOREVER}
+        return replace(round, **most)
+    changes: dict[str, dict[str, Any]] = {  # the others are limits of the vehicle under their own names
+        "capacity": {"capacity": (FOREVER,) * len(vehicle.capacity)}, "end": {"shift": (vehicle.shift[0], FOREVER)},
+        "max_stops": {"max_stops": None}, "break": {"breaks": ()}, "number": {"number": None},
+    }  # fmt: skip
+    changed = replace(vehicle, **changes.get(rule, {rule: FOREVER}))
+    vehicles = [changed if k == one.drive.vehicle else other for k, other in enumerate(round.vehicles)]
+    return replace(round, vehicles=tuple(vehicles))
 
 
 def last_resort(survey: Survey, group: Sequence[int], tries: Sequence[Try]) -> Reason:
@@ -283,9 +272,7 @@ def last_resort(survey: Survey, group: Sequence[int], tries: Sequence[Try]) -> R
             route, _ = schedule(relaxed, one.drive)
             found = tuple(broken_by(survey, relaxed, one))
             if not found:
-                words = " and ".join(words_of(round, one, group, rule) for rule in rules)
-                named = sorted({"window" if rule == LATE_ELSEWHERE else rule for rule in rules})
-                return Reason(words, " and ".join(named), relaxed)
+                return reason_of(round, one, group, rules, relaxed)
             if any(violation.rule not in PREFERENCE for violation in found):
                 break
             more = frozenset(name(violation, route, group) for violation in found)
@@ -309,15 +296,20 @@ def not_worth_it(survey: Survey, group: Sequence[int], fitting: Sequence[Try]) -
         words = f"would cost {extra:.6g} more to serve; leaving it out costs {penalty:.6g}"
         return Reason(words, "penalty", round)
     vehicle = round.vehicles[fitting[0].drive.vehicle]
-    return Reason(f"was not assigned, though vehicle {vehicle.id} could serve it", "", round)
+    return Reason(f"was not assigned, though {vehicle.called} could serve it", "", round)
 
 
 def words_of(round: Round, one: Try, group: Sequence[int], rule: str) -> str:
-    return WORDS.get(rule, partial(in_words_of_violation, rule))(round, one, group)
+    if rule in WORDS:
+        return WORDS[rule](round, one, group)
+    return "with it, " + next((v.words for v in one.violations if v.rule == rule), f"the rule {rule!r} would be broken")
 
 
-def in_words_of_violation(rule: str, round: Round, one: Try, group: Sequence[int]) -> str:
-    return "with it " + next((v.words for v in one.violations if v.rule == rule), f"the rule {rule!r} would be broken")
+def reason_of(round: Round, one: Try, group: Sequence[int], rules: Iterable[str], relaxed: Round) -> Reason:
+    """The rules that forbid a place together, in the order in which they are told."""
+    words = " and ".join(words_of(round, one, group, rule) for rule in rules)
+    named = sorted({"window" if rule == LATE_ELSEWHERE else rule for rule in rules})
+    return Reason(words, " and ".join(named), relaxed)
 
 
 def skills_words(round: Round, one: Try, group: Sequence[int]) -> str:
@@ -363,17 +355,18 @@ def late_words(round: Round, one: Try, group: Sequence[int]) -> str:
     lines = [v.visit for v in one.violations if v.rule == "window" and v.visit is not None]
     ids = [one.route.visits[line].id for line in lines if one.route.visits[line].stop not in group]
     more = f" and {len(ids) - 3} more stops" if len(ids) > 3 else ""
-    return f"would make {round.vehicles[one.drive.vehicle].id} late at {', '.join(ids[:3])}{more}"
+    return f"would make {round.vehicles[one.drive.vehicle].called} late at {', '.join(ids[:3])}{more}"
 
 
 def end_words(round: Round, one: Try, group: Sequence[int]) -> str:
     vehicle = round.vehicles[one.drive.vehicle]
     back, until = spoken(round.day, one.route.visits[-1].arrival), spoken(round.day, vehicle.shift[1])
-    return f"the shift of every free vehicle ends before: {vehicle.id} would end at {back}, its shift ends {until}"
+    return f"the shift of every free vehicle ends before: {vehicle.called} would end at {back}, its shift ends {until}"
 
 
 def number_words(round: Round, one: Try, group: Sequence[int]) -> str:
-    return f"every vehicle that could take it is in use: another {round.vehicles[one.drive.vehicle].id} would do"
+    more = round.vehicles[one.drive.vehicle].called.removeprefix("a ")
+    return f"every vehicle that could take it is in use: another {more} would do"
 
 
 WORDS: dict[str, Callable[[Round, Try, Sequence[int]], str]] = {

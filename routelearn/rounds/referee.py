@@ -13,9 +13,9 @@ from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from routelearn.rounds.clock import spoken
 from routelearn.rounds.model import Round, Stop, Vehicle
 from routelearn.rounds.plan import Plan, Route, Violation, Visit
+from routelearn.rounds.units import spoken
 
 TOLERANCE = 1e-6  # relative: of times to the route's duration, of amounts, lengths and costs to themselves
 
@@ -89,7 +89,7 @@ class Case:
         return not abs(time - other) <= self.moment
 
     def says(self, visit: int | None, rule: str, words: str, by: float = 1.0) -> Violation:
-        return Violation(None, visit, rule, f"vehicle {self.vehicle.id}: {words}", by)
+        return Violation(None, visit, rule, f"{self.vehicle.called}: {words}", by)
 
     def time(self, seconds: float) -> str:
         return spoken(self.round.day, seconds)
@@ -140,10 +140,10 @@ def broken_form(round: Round, route: Route) -> Iterator[Violation]:
     vehicle = round.vehicles[route.vehicle]
     kinds = [visit.kind for visit in route.visits]
     if len(kinds) < 2 or kinds[0] != "start" or kinds[-1] != "end" or {"start", "end"} & set(kinds[1:-1]):
-        yield wrong(None, f"the itinerary of vehicle {vehicle.id} does not go from one start to one end")
+        yield wrong(None, f"the itinerary of {vehicle.called} does not go from one start to one end")
         return
     if route.visits[0].place != vehicle.start or route.visits[-1].place != vehicle.end:
-        yield wrong(None, f"the itinerary of vehicle {vehicle.id} does not start and end where the vehicle does")
+        yield wrong(None, f"the itinerary of {vehicle.called} does not start and end where the vehicle does")
     for line, visit in enumerate(route.visits):
         if (visit.kind == "stop") != (visit.stop is not None):
             yield wrong(line, f"{visit.kind} {visit.id} does not fit its stop")
@@ -153,9 +153,9 @@ def broken_form(round: Round, route: Route) -> Iterator[Violation]:
             elif visit.place != round.stops[visit.stop].place or visit.id != round.stops[visit.stop].id:
                 yield wrong(line, f"stop {round.stops[visit.stop].id} is visited at another place or by another id")
         elif visit.kind == "break" and (visit.place is not None or visit.id not in {b.id for b in vehicle.breaks}):
-            yield wrong(line, f"vehicle {vehicle.id} has no break {visit.id}")
+            yield wrong(line, f"{vehicle.called} has no break {visit.id}")
         elif visit.kind == "reload" and (visit.place is None or not 0 <= visit.place < len(round.places)):
-            yield wrong(line, f"vehicle {vehicle.id} reloads nowhere")
+            yield wrong(line, f"{vehicle.called} reloads nowhere")
         if not all(map(math.isfinite, (visit.arrival, visit.start, visit.departure, visit.distance, visit.driving))):
             yield wrong(line, f"{visit.kind} {visit.id} has a time or a length that is no number")
 
@@ -419,11 +419,11 @@ def broken_by_all(round: Round, plan: Plan) -> Iterator[Violation]:
     used = Counter(route.vehicle for route in plan.routes)
     for number, vehicle in enumerate(round.vehicles):
         if vehicle.number is not None and used[number] > vehicle.number:
-            words = f"{used[number]} vehicles {vehicle.id} are used of {vehicle.number}"
+            words = f"{used[number]} of {vehicle.called} are used, {vehicle.number} are there"
             yield wrong("number", words, used[number] - vehicle.number)
         firsts = [route.stops[: len(vehicle.kept)] for route in plan.routes if route.vehicle == number]
         if vehicle.kept and vehicle.kept not in firsts:
-            yield wrong("kept", f"no vehicle {vehicle.id} begins with the stops that are kept")
+            yield wrong("kept", f"no {vehicle.called.removeprefix('a ')} begins with the stops that are kept")
     if plan.routes and all(route.visits for route in plan.routes):
         counts = [len(route.stops) for route in plan.routes]
         if exceeds(max(counts) - min(counts), round.most_stops_apart):

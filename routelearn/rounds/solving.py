@@ -9,12 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from routelearn.data.numbers import shown
 from routelearn.errors import Infeasible, InputError
 from routelearn.rounds.answers import RoundSolution
 from routelearn.rounds.between import PlansBetween
 from routelearn.rounds.model import FOREVER, Round
 from routelearn.rounds.plan import Drive, Plan
-from routelearn.rounds.reasons import filled, with_reasons
+from routelearn.rounds.reasons import filled, missing, with_reasons
 from routelearn.rounds.referee import judge
 from routelearn.rounds.timing import plan_of, rank
 from routelearn.solving.arguments import LONGEST, effort
@@ -23,6 +24,8 @@ from routelearn.solving.loading import Tell, compiling_told
 from routelearn.solving.solution import Event
 
 NAMED = 5  # stops that an error names
+AT_ONCE, AT_MOST = 20, 2_000  # steps a stop of a search for places at 0 seconds, and of all stops
+TURNS, FRUITLESS = 10, 4  # how many such searches there are, and how many in a row that find no place
 MOST_ITERATIONS = 10**12
 RESERVED, RESERVED_A_STOP = 5e-3, 8e-5  # seconds for timing and checking the plan
 RESERVED_A_REASON, MOST_RESERVED = 2e-3, 0.1  # seconds for reasons, where stops may be left out; of all seconds
@@ -57,6 +60,7 @@ def solve_round(
     """
     from routelearn.rounds.search import load_kernels, search_round
 
+    refuse_no_round(round)
     with compiling_told(tell):  # start-up is not part of the search's time
         load_kernels()
     began, stop = time.perf_counter(), stop or threading.Event()
@@ -93,6 +97,8 @@ def solve_round(
     asked = time.perf_counter()
     if model is not None and seconds > 0:
         notes = (*notes, "the model is not used: policies plan rounds only without a search (--seconds 0)")
+    if seconds == 0:
+        plan = crowded_in(round, filled(round, plan), seed, stop)
     if start is None and policy and seconds == 0:
         other, more = by_policy(round, seed, model)
         notes += more
@@ -135,16 +141,53 @@ def by_policy(round_: Round, seed: int, model: str | Path | None) -> tuple[Plan 
     return (None if plan.violations else plan), notes
 
 
+def crowded_in(round_: Round, plan: Plan, seed: int, stop: threading.Event) -> Plan:
+    """Where vehicles are just enough, inserting leaves stops without a place: short searches find them one.
+
+    It ends when all have one, when it has found none for any more a few times, and in any case after some turns.
+    """
+    from routelearn.rounds.search import search_round
+
+    steps, fruitless = min(AT_ONCE * len(round_.stops), AT_MOST), 0
+    for turn in range(TURNS):
+        if not missing(round_, plan) or fruitless == FRUITLESS or stop.is_set():
+            break
+        drives = search_round(round_, iterations=steps, seed=seed + turn, start=plan.drives, threads=1, stop=stop)
+        other = plan_of(round_, drives)
+        fruitless = 0 if len(missing(round_, other)) < len(missing(round_, plan)) else fruitless + 1
+        plan = other if rank(round_, other) < rank(round_, plan) else plan
+    return plan
+
+
 def check_round(
-    round_: Round, drives: Sequence[Drive], *, notes: Sequence[str] = (), read_with: Mapping[str, Any] | None = None
+    round_: Round,
+    routes: Sequence[Drive | Sequence[str | int] | Mapping[str, Any]],
+    *,
+    notes: Sequence[str] = (),
+    read_with: Mapping[str, Any] | None = None,
 ) -> RoundSolution:
-    """A plan as it was given, with times, cost and every rule that it breaks."""
+    """A plan as it was given, with times, cost and every rule that it breaks.
+
+    A route is a drive, a list of ids of stops (for the first vehicle that is free), or what the JSON of a plan has.
+    """
+    from routelearn.rounds.given import given_plan, routes_of
+
+    refuse_no_round(round_)
+    drives = [one for one in routes if isinstance(one, Drive)]
+    if len(drives) < len(routes):
+        told = routes_of({"routes": [{"stops": one} if isinstance(one, tuple) else one for one in routes]}, "the plan")
+        drives = [*given_plan(round_, told, "the plan").drives]
     plan = with_reasons(round_, plan_of(round_, drives))
     verdict = judge(round_, plan)
     known = {(one.rule, one.route) for one in plan.violations}
     more = [one for one in verdict.violations if (one.rule, one.route) not in known]
     checked = replace(plan, cost=verdict.cost, violations=(*plan.violations, *more))
     return RoundSolution(round_, checked, notes=(*round_.notes, *notes), read_with=read_with or {})
+
+
+def refuse_no_round(given: Any) -> None:
+    if not isinstance(given, Round):
+        raise InputError(f"{shown(given)} is no round; read one with routelearn.read_round")
 
 
 def refuse_broken(round_: Round, plan: Plan) -> None:
@@ -158,14 +201,14 @@ def refuse_broken(round_: Round, plan: Plan) -> None:
 
 def refuse_missing(round_: Round, plan: Plan) -> None:
     """An error that names the stops that must be visited and are not, unless the user allows them to be left out."""
-    missing = [one for one in plan.unassigned if round_.stops[one.stop].penalty is None]
-    if round_.allow_unassigned or not missing:
+    left = missing(round_, plan)
+    if round_.allow_unassigned or not left:
         return
-    told = with_reasons(round_, replace(plan, unassigned=tuple(missing[:NAMED]))).unassigned
-    named = "; ".join(f"{round_.stops[one.stop].id!r} {one.reason}" for one in told)
-    more = f"; and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
-    count = "1 stop" if len(missing) == 1 else f"{len(missing)} stops"
+    told = with_reasons(round_, replace(plan, unassigned=tuple(left[:NAMED]))).unassigned
+    named = "; ".join(f"{round_.stops[one.stop].id!r}: {one.reason}" for one in told)
+    more = f"; and {len(left) - NAMED} more" if len(left) > NAMED else ""
+    count = "1 stop" if len(left) == 1 else f"{len(left)} stops"
     raise InputError(
         f"{round_.source}: {count} of {len(round_.stops)} cannot be served: {named}{more}; "
-        "allow unassigned stops (--allow-unassigned) to plan the others"
+        "allow unassigned stops (--allow-unassigned) to plan the others, or search for longer"
     )

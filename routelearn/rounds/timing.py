@@ -7,41 +7,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from routelearn.rounds.clock import length, spoken
 from routelearn.rounds.model import FOREVER, Amounts, Break, Round, Stop, Vehicle, Window
-from routelearn.rounds.plan import Drive, Kind, Plan, Route, Unassigned, Violation, Visit, total
+from routelearn.rounds.plan import Drive, Kind, Plan, Route, Unassigned, Violation, Visit
+from routelearn.rounds.units import length, spoken
 
-RULES: dict[
-    str, int
-] = {  # the names of the rules, with their numbers in docs/guides/rounds.md (0: what a plan says of itself)
-    "itinerary": 0,
-    "load": 0,
-    "cost": 0,
-    "start": 1,
-    "release": 1,
-    "leg": 2,
-    "window": 3,
-    "service": 4,
-    "capacity": 5,
-    "shipment": 5,
-    "backhauls": 6,
-    "reload": 7,
-    "trips": 7,
-    "end": 8,
-    "max_duration": 9,
-    "max_distance": 9,
-    "max_driving": 9,
-    "max_stops": 9,
-    "break": 10,
-    "skills": 11,
-    "vehicle": 11,
-    "number": 11,
-    "kept": 12,
-    "stops_apart": 13,
-    "time_apart": 13,
-    "once": 14,
-    "unassigned": 14,
-}
+BY_NUMBER = (  # the names of the rules, by their numbers in docs/guides/rounds.md (0: what a plan says of itself)
+    ("itinerary", "load", "cost"), ("start", "release"), ("leg",), ("window",), ("service",), ("capacity", "shipment"),
+    ("backhauls",), ("reload", "trips"), ("end",), ("max_duration", "max_distance", "max_driving", "max_stops"),
+    ("break",), ("skills", "vehicle", "number"), ("kept",), ("stops_apart", "time_apart"), ("once", "unassigned"),
+)  # fmt: skip
+RULES = {name: number for number, names in enumerate(BY_NUMBER) for name in names}
 
 SECONDS = 1e-6  # how far times may pass a limit: errors of adding up, no more
 SHARE = 1e-7  # and amounts and lengths, of the limit
@@ -336,7 +311,7 @@ def broken_in_time(round: Round, route: Route, missed: Sequence[Break], unheld: 
     if by > SECONDS:
         until = f"its shift ends at {spoken(day, vehicle.shift[1])}"
         until += f" with at most {length(day, vehicle.overtime)} of overtime" if vehicle.overtime else ""
-        yield Violation(0, last, "end", f"vehicle {vehicle.id} ends at {spoken(day, end)}; {until}", by)
+        yield Violation(0, last, "end", f"{vehicle.called} ends at {spoken(day, end)}; {until}", by)
     limits: list[tuple[str, str, float, float]] = [
         ("max_duration", "is out for", route.duration, vehicle.max_duration),
         ("max_distance", "drives a distance of", route.distance, vehicle.max_distance),
@@ -348,9 +323,10 @@ def broken_in_time(round: Round, route: Route, missed: Sequence[Break], unheld: 
             timely = rule in ("max_duration", "max_driving")
             has, may = (length(day, value), length(day, most)) if timely else (f"{value:.10g}", f"{most:.10g}")
             has += " stops" if rule == "max_stops" else ""
-            yield Violation(0, last, rule, f"vehicle {vehicle.id} {verb} {has}; at most {may} is allowed", value - most)
+            are = "are" if rule == "max_stops" and most > 1 else "is"
+            yield Violation(0, last, rule, f"{vehicle.called} {verb} {has}; at most {may} {are} allowed", value - most)
     for rest in missed:
-        words = f"vehicle {vehicle.id} is still out at {spoken(day, still_out(rest))} without its break {rest.id}"
+        words = f"{vehicle.called} is still out at {spoken(day, still_out(rest))} without its break {rest.id}"
         yield Violation(0, None, "break", words, end - still_out(rest))
 
 
@@ -365,7 +341,7 @@ def broken_in_order(round: Round, drive: Drive, route: Route) -> Iterator[Violat
         if worst is not None and over[worst] > slack[worst]:
             unit = f" {round.dimensions[worst]}" if worst < len(round.dimensions) else ""
             where = f"after {visit.id}" if visit.kind != "start" else "from the start"
-            words = f"vehicle {vehicle.id} has {visit.load[worst]:.10g}{unit} aboard {where}"
+            words = f"{vehicle.called} has {visit.load[worst]:.10g}{unit} aboard {where}"
             yield Violation(0, i, "capacity", f"{words}; it holds {vehicle.capacity[worst]:.10g}", over[worst])
     trips = trips_of(drive.order)
     trip_of = {at: (number, i) for number, trip in enumerate(trips) for i, at in enumerate(trip)}
@@ -389,26 +365,26 @@ def broken_in_order(round: Round, drive: Drive, route: Route) -> Iterator[Violat
                 if any(stop.pickup):
                     picked = picked or stop
     if len(trips) > vehicle.trips:
-        words = f"vehicle {vehicle.id} makes {len(trips)} trips; at most {vehicle.trips} are allowed"
+        words = f"{vehicle.called} makes {len(trips)} trips; at most {vehicle.trips} are allowed"
         yield Violation(0, None, "trips", words, len(trips) - vehicle.trips)
     if not all(trips) and drive.order:
-        yield Violation(0, None, "trips", f"vehicle {vehicle.id} has a trip without stops", 1.0)
+        yield Violation(0, None, "trips", f"{vehicle.called} has a trip without stops", 1.0)
     for i, visit in enumerate(route.visits):
         if visit.kind == "reload" and visit.place not in vehicle.reloads:
-            yield Violation(0, i, "reload", f"vehicle {vehicle.id} may not reload at {visit.id}", 1.0)
+            yield Violation(0, i, "reload", f"{vehicle.called} may not reload at {visit.id}", 1.0)
         if visit.stop is None:
             continue
         stop = round.stops[visit.stop]
         if not stop.skills <= vehicle.skills:
             lacking = ", ".join(sorted(stop.skills - vehicle.skills))
-            words = f"stop {stop.id} needs skill {lacking}, which vehicle {vehicle.id} does not have"
+            words = f"stop {stop.id} needs skill {lacking}, which {vehicle.called} does not have"
             yield Violation(0, i, "skills", words, len(stop.skills - vehicle.skills))
         if not round.named(vehicle, stop):
-            yield Violation(0, i, "vehicle", f"vehicle {vehicle.id} may not serve stop {stop.id}", 1.0)
+            yield Violation(0, i, "vehicle", f"{vehicle.called} may not serve stop {stop.id}", 1.0)
     if number_kept(vehicle, drive.order) < len(vehicle.kept) and (
         vehicle.number == 1 or set(vehicle.kept) & set(drive.order)
     ):
-        yield Violation(0, None, "kept", f"vehicle {vehicle.id} does not begin with the stops that are kept", 1.0)
+        yield Violation(0, None, "kept", f"{vehicle.called} does not begin with the stops that are kept", 1.0)
 
 
 # A whole plan
@@ -431,8 +407,8 @@ def plan_of(round: Round, drives: Iterable[Drive], unassigned: Sequence[Unassign
     given = {entry.stop: entry for entry in unassigned or ()}
     listed = tuple(given.get(i) or Unassigned(i, why_out(round.stops[i])) for i in out)
     violations += broken_in_all(round, drives, routes, times_served, out)
-    penalties = sum(round.stops[i].penalty or 0.0 for i in out)
-    return Plan(tuple(routes), listed, total(routes, penalties), tuple(violations))
+    cost = sum(route.cost for route in routes) + sum(round.stops[i].penalty or 0.0 for i in out)
+    return Plan(tuple(routes), listed, cost, tuple(violations))
 
 
 def why_out(stop: Stop) -> str:
@@ -454,7 +430,7 @@ def broken_in_all(
     for k, vehicle in enumerate(round.vehicles):
         tried = [drive for drive in drives if drive.vehicle == k and set(vehicle.kept) & set(drive.order)]
         if vehicle.kept and not tried and not (vehicle.number == 1 and used[k]):
-            words = f"vehicle {vehicle.id} does not begin with the stops that are kept"
+            words = f"{vehicle.called} does not begin with the stops that are kept"
             yield Violation(None, None, "kept", words, 1.0)
     served_by = {at: number for number, drive in enumerate(drives) for at in drive.order if at >= 0}
     for pickup, delivery in round.shipments:
@@ -480,7 +456,7 @@ def too_many(round: Round, used: Counter[int]) -> Iterator[Violation]:
     """More vehicles of a kind than there are."""
     for k, vehicle in enumerate(round.vehicles):
         if vehicle.number is not None and used[k] > vehicle.number:
-            words = f"{used[k]} vehicles {vehicle.id} are used; the round has {vehicle.number}"
+            words = f"{used[k]} of {vehicle.called} are used; the round has {vehicle.number}"
             yield Violation(None, None, "number", words, used[k] - vehicle.number)
 
 

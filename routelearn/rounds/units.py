@@ -1,4 +1,4 @@
-"""Times and amounts as files have them: clock times where clock times came in, otherwise seconds."""
+"""Times and amounts for people and for files: clock times where clock times came in, otherwise numbers."""
 
 from __future__ import annotations
 
@@ -6,14 +6,46 @@ import math
 from collections.abc import Sequence
 from datetime import date, timedelta
 
-from routelearn.rounds.clock import DAY
 from routelearn.rounds.model import Round
+
+DAY = 86_400
+METRES = {"m": 1.0, "km": 1000.0}
+
+
+def spoken(day: str | None, seconds: float) -> str:
+    """A time as its round has them (`Round.day`): "10:15", "10:15:30", "10:15 on 2026-11-17", or a number.
+
+    Parts of a second are left out; of a round without a date the next day is "10:15 (+1 day)".
+    """
+    if day is None or not math.isfinite(seconds):
+        return f"{round(seconds, 3):.10g}"
+    days, rest = divmod(round(seconds), DAY)
+    clock = f"{rest // 3600:02d}:{rest // 60 % 60:02d}" + (f":{rest % 60:02d}" if rest % 60 else "")
+    if not days:
+        return clock
+    if day:
+        return f"{clock} on {date.fromisoformat(day) + timedelta(days=days)}"
+    return f"{clock} ({days:+d} day{'s' if abs(days) > 1 else ''})"
+
+
+def length(day: str | None, seconds: float) -> str:
+    """How long: "25 min", "2 h 05 min", "1 min 40 s" where clock times came in, otherwise a number."""
+    if day is None or not math.isfinite(seconds):
+        return f"{round(seconds, 3):.10g}"
+    minutes, rest = divmod(round(seconds), 60)
+    parts = [f"{minutes // 60} h"] if minutes >= 60 else []
+    if minutes:
+        parts.append(f"{minutes % 60:02d} min" if parts else f"{minutes} min")
+    if rest or not minutes:
+        parts.append(f"{rest} s")
+    return " ".join(parts)
 
 
 def told(round_: Round, seconds: float, *, between: str = "T") -> str | float | None:
     """A moment: `08:05:00`, with the date if one came in, or a number of seconds; None if it is without end.
 
-    `between` stands between date and time. Without a date the hours go on after midnight: 25:10:00.
+    `between` stands between date and time; behind them comes the zone, if times came in with one. Without a date the
+    hours go on after midnight: 25:10:00.
     """
     if not math.isfinite(seconds):
         return None
@@ -23,7 +55,14 @@ def told(round_: Round, seconds: float, *, between: str = "T") -> str | float | 
     if not round_.day:
         return ("-" if whole < 0 else "") + _clock(abs(whole))
     days, rest = divmod(whole, DAY)
-    return f"{date.fromisoformat(round_.day) + timedelta(days=days)}{between}{_clock(rest)}"
+    return f"{date.fromisoformat(round_.day) + timedelta(days=days)}{between}{_clock(rest)}{_zone(round_.zone)}"
+
+
+def _zone(east: float | None) -> str:
+    if not east:
+        return "" if east is None else "Z"
+    minutes = round(abs(east) / 60)
+    return f"{'+' if east > 0 else '-'}{minutes // 60:02}:{minutes % 60:02}"
 
 
 def _clock(whole: int) -> str:

@@ -215,7 +215,7 @@ def _joined(windows: Iterable[Window]) -> tuple[Window, ...]:
 def _same_dimensions(given: Round) -> Round:
     """Amounts and capacities with a number for each dimension; a vehicle without a capacity holds anything."""
     sizes = [len(a) for stop in given.stops for a in (stop.delivery, stop.pickup)]
-    size = max((*sizes, len(given.dimensions)))
+    size = max(sizes) or len(given.dimensions)
     for i, stop in enumerate(given.stops):
         for amounts in (stop.delivery, stop.pickup):
             if amounts and len(amounts) != size:
@@ -254,6 +254,11 @@ def _check_shipments(given: Round) -> None:
                 raise InputError(f"{given.at(half)}: a half of two shipments; every half is a stop of its own")
         used[pickup] = used[delivery] = n
         one, other = given.stops[pickup], given.stops[delivery]
+        if any(one.delivery) and not any(one.pickup):
+            raise InputError(
+                f"{given.at(pickup)}: {shown(one.id)} is where a shipment begins, but has a delivery and no pickup; "
+                f"give its {_amount(one.delivery)} as pickup"
+            )
         if one.pickup != other.delivery or any(one.delivery) or any(other.pickup):
             raise InputError(
                 f"{given.at(delivery)}: {_amount(other.delivery)} of a shipment are unloaded, but "

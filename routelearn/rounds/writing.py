@@ -7,14 +7,17 @@ import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from routelearn.data import csv_file
 from routelearn.data.files import STDIN
+from routelearn.data.geojson import feature
 from routelearn.errors import InputError
-from routelearn.rounds.answers import RoundSolution
 from routelearn.rounds.plan import Route, Violation, Visit
-from routelearn.rounds.units import amount, number, told
+from routelearn.rounds.units import METRES, amount, number, told
+
+if TYPE_CHECKING:
+    from routelearn.rounds.answers import RoundSolution
 
 VROOM = "vroom.json"
 # Our rules, as VROOM calls what breaks them; others keep their names.
@@ -39,6 +42,10 @@ def places_of(solution: RoundSolution) -> tuple[tuple[str, str], Any] | None:
     return None if solution.round.xy is None else (("x", "y"), solution.round.xy)
 
 
+def to_json(solution: RoundSolution) -> str:
+    return json.dumps(solution.document(), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+
+
 # -------------------------------------------------------------------------------------------------- CSV
 
 
@@ -48,7 +55,9 @@ def to_csv(solution: RoundSolution) -> str:
     own = list(dict.fromkeys(name for stop in round_.stops for name in stop.columns))
     places = places_of(solution)
     dimensions = max((len(visit.load) for route in solution.plan.routes for visit in route.visits), default=0)
-    loads = ["load"] if dimensions == 1 else [f"load {name}" for name in dimension_names(solution, dimensions)]
+    numbered = [str(i + 1) for i in range(dimensions)]
+    names = round_.dimensions if len(round_.dimensions) == dimensions else numbered
+    loads = ["load"] if dimensions == 1 else [f"load {name}" for name in names]
     head = ["route", "vehicle", "position", "id", "kind", "arrival", "start", "departure", "wait", *loads]
     head += ["distance", "driving", "distance_so_far", "driving_so_far", *(() if places is None else places[0])]
     left = solution.plan.unassigned
@@ -83,11 +92,6 @@ def to_csv(solution: RoundSolution) -> str:
         blank = [""] * (5 + len(loads) + 4)
         write(["", "", "", stop.id, "left out", *blank[1:], *location(stop.place), *given(one.stop), one.reason])
     return output.getvalue()
-
-
-def dimension_names(solution: RoundSolution, count: int) -> Sequence[str]:
-    names = solution.round.dimensions
-    return names if len(names) == count else [str(i + 1) for i in range(count)]
 
 
 # ------------------------------------------------------------------------------------------------ VROOM
@@ -147,7 +151,7 @@ def vroom_route(solution: RoundSolution, i: int, route: Route, job: Callable[[in
                 **location(solution, visit.place),
                 "arrival": whole(visit.arrival),
                 "duration": whole(visit.driving_so_far),
-                "distance": whole(visit.distance_so_far),
+                "distance": metres(solution, visit.distance_so_far),
                 "setup": setup,
                 "service": service,
                 "waiting_time": whole(visit.start) - whole(visit.arrival) if visit.kind != "start" else 0,
@@ -167,7 +171,7 @@ def vroom_route(solution: RoundSolution, i: int, route: Route, job: Callable[[in
         "duration": whole(route.driving),
         "waiting_time": sum(step["waiting_time"] for step in steps),
         "priority": sum(stop.priority for stop in stops),
-        "distance": whole(route.distance),
+        "distance": metres(solution, route.distance),
         "steps": steps,
         "violations": [cause(one) for one in broken],
     }
@@ -213,6 +217,11 @@ def whole(value: float) -> int:
     return math.floor(value + 0.5) if math.isfinite(value) else 0
 
 
+def metres(solution: RoundSolution, value: float) -> int:
+    """A length in VROOM's unit; in the user's where nobody says which that is."""
+    return whole(value * METRES.get(solution.round.length_unit, 1.0))
+
+
 def added(routes: Sequence[dict[str, Any]], name: str) -> dict[str, Any]:
     """The sum over the routes, in each dimension."""
     columns = zip(*(route[name] for route in routes if name in route), strict=True)
@@ -234,23 +243,13 @@ def to_geojson(solution: RoundSolution) -> str:
     """A LineString for each route and a Point for each visit, longitude first."""
     if solution.round.latlon is None:
         raise InputError("GeoJSON needs places on the globe; these stops have no lat and lon (choose json or csv)")
-    return (
-        json.dumps(
-            {"type": "FeatureCollection", "features": list(features(solution))},
-            ensure_ascii=False,
-            indent=1,
-            allow_nan=False,
-        )
-        + "\n"
-    )
+    collection = {"type": "FeatureCollection", "features": list(features(solution))}
+    return json.dumps(collection, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 
 def features(solution: RoundSolution) -> Iterator[dict[str, Any]]:
     assert solution.round.latlon is not None
     latlon = solution.round.latlon.tolist()
-
-    def feature(kind: str, coordinates: Any, properties: dict[str, Any]) -> dict[str, Any]:
-        return {"type": "Feature", "geometry": {"type": kind, "coordinates": coordinates}, "properties": properties}
 
     def at(place: int) -> list[float]:
         return [latlon[place][1], latlon[place][0]]
@@ -284,7 +283,7 @@ def to_sol(solution: RoundSolution) -> str:
 
 
 WRITERS: dict[str, Callable[[RoundSolution], str]] = {
-    "json": RoundSolution.to_json,
+    "json": to_json,
     VROOM: to_vroom,
     "geojson": to_geojson,
     "csv": to_csv,

@@ -6,7 +6,7 @@ import contextlib
 import errno
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,25 +19,28 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def replace_file(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
     """To a temporary file, to the disk, then renamed: whatever happens, the file is the new one or the one before."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}{PART}")
+    with writing(path):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with open(temporary, "xb") as file:
+                write(file)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            raise
+
+
+@contextlib.contextmanager
+def writing(path: str | Path) -> Iterator[None]:
+    """Tell in one line why a file cannot be written."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(temporary, "xb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        if isinstance(error, OSError):
-            raise unwritable(path, error) from error
-        raise
-
-
-def unwritable(path: Path, error: OSError) -> InputError:
-    """What to tell of a file that could not be written."""
-    kind = OutOfSpace if error.errno in FULL else InputError
-    return kind(f"{path}: cannot be written ({error.strerror or error})")
+        yield
+    except OSError as error:
+        kind = OutOfSpace if error.errno in FULL else InputError
+        raise kind(f"{path}: cannot be written ({error.strerror or error})") from error
 
 
 def write_text(path: Path, text: str) -> None:

@@ -45,13 +45,22 @@ def held(folder: Path) -> Iterator[None]:
                 one.rmdir()
 
 
+def locked(file: Any) -> bool:
+    """Lock an open file for this process; False if another one has it."""
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
 def taken(path: Path) -> Any:
     """The lock's file, open and locked; InputError if another process has it."""
     while True:
         file = open(path, "a+")  # noqa: SIM115 (open as long as the lock is held)
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not locked(file):
             file.seek(0)
             who = file.read(200).strip() or "another process"
             file.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -29,8 +30,9 @@ def improve(
     seed: int = 0,
     iterations: int | None = None,
     threads: int | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> Tensor:
-    """Improve the tours [B, S, T]; none gets worse. Instances are spread over threads.
+    """Improve the tours [B, S, T]; none gets worse. Instances are spread over threads; `progress` hears of each.
 
     With neither `seconds` nor `iterations`: every solution at its local optimum, [B, S, T']. Else the search goes on
     from the best of the S for `seconds` per instance or so many iterations: [B, 1, T'].
@@ -58,8 +60,12 @@ def improve(
             engine = engine_for(problem, take(x, slice(row, row + 1)), seed)
             return [local_optimum(engine, one.numpy()) for one in tour[row]]
 
+    rows = []
     with ThreadPoolExecutor(threads or usable_processors()) as pool:
-        rows = list(pool.map(found, range(batch)))
+        for row in pool.map(found, range(batch)):
+            rows.append(row)
+            if progress is not None:
+                progress(1)
     better = stack(problem, x, rows, tour.shape[2])
     old = stack(problem, x, [list(row.numpy()) for row in tour], better.shape[2])
     result = torch.where((problem.cost(x, better) < problem.cost(x, tour))[..., None], better, old)

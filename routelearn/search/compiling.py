@@ -16,6 +16,8 @@ from typing import Any
 from numba import njit
 from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
 
+from routelearn.errors import is_own
+
 OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
 PART: dict[str, Any] = {"nogil": True, "_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 _kernels: list[Any] = []
@@ -65,7 +67,7 @@ def _mark(resources: Sequence[Any]) -> str | None:
     """What tells the states of plugins' resources apart; "" if all are our own, None if that cannot be told."""
     digest, foreign = hashlib.sha256(), False
     for kind in map(type, resources):
-        if not kind.__module__.startswith("routelearn.problems."):
+        if not is_own(kind):
             foreign, file = True, getattr(sys.modules.get(kind.__module__), "__file__", None)
             if file is None or kind.__qualname__ != kind.__name__:
                 return None
@@ -85,13 +87,13 @@ def compiling(resources: Sequence[Any]) -> Iterator[None]:
         if mark == "":
             yield
             return
-        caches = [one._cache for one in _kernels]
+        before = [(one, one._cache) for one in _kernels]  # another thread may import more of them meanwhile
         none: Any = njit(lambda: None)  # has the kind of cache that keeps nothing
         try:
-            for one in _kernels:
+            for one, _ in before:
                 nowhere = mark is None or isinstance(one._cache, NullCache)
                 one._cache = none._cache if nowhere else _PluginCache(one.py_func, str(mark))
             yield
         finally:
-            for one, cache in zip(_kernels, caches, strict=True):
+            for one, cache in before:
                 one._cache = cache

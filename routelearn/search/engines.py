@@ -20,19 +20,11 @@ from numpy.typing import NDArray
 
 from routelearn.errors import InputError
 from routelearn.problems.base import Problem, has_matrix
-from routelearn.problems.resources import Length, Load, Penalty, Prize, order_free
+from routelearn.problems.resources import Length, Load, Penalty, Prize, order_free, uncompiled
 from routelearn.search import constructions, routes_local, selective_kernel, sisr_kernel, tsp_kernel
 from routelearn.search.compiling import compiling
 from routelearn.search.graph import Graph, floats, graph_of, lengths, random_state
-from routelearn.search.routes import (
-    clear,
-    copy_all,
-    empty_routes,
-    read_split_tour,
-    read_tour,
-    total_length,
-    write_tour,
-)
+from routelearn.search.routes import clear, copy_all, empty_routes, read_split_tour, read_tour, total_length, write_tour
 from routelearn.search.rules import hold
 from routelearn.search.swap_star import angles
 
@@ -195,7 +187,9 @@ class RoutesEngine:
             except NumbaError as error:
                 told = re.findall(r"Error: (.+)", str(error)) or str(error).splitlines()
                 names = ", ".join(kind.__name__ for kind in kinds[:-1])
-                raise InputError(f"{problem.name}: numba cannot compile the resources {names}: {told[-1]}") from error
+                words = next(filter(None, map(uncompiled, resources)), None)
+                words = words or f"numba cannot compile the resources {names}: {told[-1]}"
+                raise InputError(f"{problem.name}: {words}") from error
             self.compiled.add(kinds)
             self.random = random_state(seed)
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from routelearn.search.compiling import kernel
 from routelearn.search.rules import fits_pieces, fits_turned, free_of_order, has_room, needs, survey
+from routelearn.search.sequence_moves import reverse
 from routelearn.search.swap_star import PLACES, best_swap, extent, make_swap, overlap, shifted
 
 RELOCATE, RELOCATE_TURNED, EXCHANGE, REVERSE, TAILS = 1, 2, 3, 4, 5
@@ -85,19 +86,11 @@ def survey_all(seq, size, rules, legs):
 
 
 @kernel
-def turn(seq, i, j):
-    while i < j:
-        seq[i], seq[j] = seq[j], seq[i]
-        i += 1
-        j -= 1
-
-
-@kernel
 def swap_blocks(seq, i, j, k):
     """[i..j-1][j..k-1] becomes [j..k-1][i..j-1]."""
-    turn(seq, i, k - 1)
-    turn(seq, i, i + k - j - 1)
-    turn(seq, i + k - j, k - 1)
+    reverse(seq, i, k - 1)
+    reverse(seq, i, i + k - j - 1)
+    reverse(seq, i + k - j, k - 1)
 
 
 @kernel
@@ -106,7 +99,7 @@ def make(seq, kind, i, j, k):
     if kind == EXCHANGE:
         seq[i], seq[j] = seq[j], seq[i]
     elif kind == REVERSE:
-        turn(seq, i, j)
+        reverse(seq, i, j)
     elif kind == TAILS:
         if i > j:
             i, j = j, i
@@ -122,7 +115,7 @@ def make(seq, kind, i, j, k):
         swap_blocks(seq, i + 1, i + 1 + middle, i + 1 + middle + second)  # second, middle, first
     else:
         if kind == RELOCATE_TURNED:
-            turn(seq, i, j)
+            reverse(seq, i, j)
         if k > j:
             swap_blocks(seq, i, j + 1, k + 1)
         else:

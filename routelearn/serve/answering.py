@@ -6,7 +6,8 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,12 +21,13 @@ from routelearn.data.names import table
 from routelearn.data.numbers import shown
 from routelearn.data.stops import MATRIX_STOPS, Stops
 from routelearn.errors import Infeasible, InputError
+from routelearn.evaluation.referee import holding
 from routelearn.models import shipped
 from routelearn.problems.attributes import found
-from routelearn.problems.base import Problem, take
+from routelearn.problems.base import Problem
 from routelearn.serve import formats
 from routelearn.serve.limits import Limits, Refused, over
-from routelearn.solving import Solution, make_solution, search, solve_many_stops, stops_of
+from routelearn.solving import Solution, search, solve_many_stops, stops_of
 from routelearn.solving.board import Board
 from routelearn.solving.heuristic import first_solution
 from routelearn.solving.models import find_model
@@ -77,24 +79,11 @@ def field_of(message: str) -> str | None:
     return None if match is None else located(message, spoken[match[1]])
 
 
-@dataclass
-class Query:
-    """One set of stops, read and converted; raises InputError as the command line would."""
+def prepare(fields: dict[str, Any], limits: Limits) -> Converted:
+    """Read and convert a request. `source`, which clients cannot set, is what messages call the stops.
 
-    stops: Stops
-    converted: Converted
-
-    @property
-    def nodes(self) -> int:
-        return len(self.converted.scale.ids)
-
-    @property
-    def size(self) -> int:
-        return self.converted.size
-
-
-def prepare(fields: dict[str, Any], limits: Limits) -> Query:
-    """Read and convert a request. `source`, which clients cannot set, is what messages call the stops."""
+    Raises InputError as the command line would.
+    """
     source = fields.get("source") or SOURCE
     try:
         names = table(fields.get("problem"))
@@ -102,7 +91,8 @@ def prepare(fields: dict[str, Any], limits: Limits) -> Query:
         stops = stops_of(source=source, problem=fields.get("problem"), **columns)
         if fields.get("metric") is not None:
             stops = measured(stops, fields["metric"])
-        stops = replace(stops, notes=tuple(fields.get("notes") or ()))
+        if fields.get("notes"):
+            stops = replace(stops, notes=tuple(fields["notes"]))
         converted = to_instance(stops, fields.get("problem"), **{name: fields.get(name) for name in names.limits})
     except InputError as error:
         if source == SOURCE or str(error).startswith(source):
@@ -110,7 +100,7 @@ def prepare(fields: dict[str, Any], limits: Limits) -> Query:
         raise InputError(f"{source}: {error}") from None  # a limit's message names no file; in a batch it must
     check_loads(converted, limits, source)
     formats.allow(form_of(fields), formats.OF_COLUMNS, on_globe=stops.latlon is not None)
-    return Query(stops, converted)
+    return converted
 
 
 def form_of(fields: dict[str, Any]) -> str:
@@ -145,39 +135,26 @@ def check_loads(converted: Converted, limits: Limits, source: str) -> None:
 # ---------------------------------------------------------------------------------------------- answers
 
 
+TOLD = (
+    *("problem", "cost", "objective", "length", "unit", "depot", "routes", "returns", "unvisited", "prize", "limits"),
+    *("layout", "seconds"),
+)
+OF_ROUTE = dict.fromkeys(("stops", "length", "load", "amounts"))
+
+
 def answer(solution: Solution) -> dict[str, Any]:
     """The fields of schemas.Answer."""
-    none = [None] * len(solution.routes)
-    loads: Sequence[float | None] = solution.loads or none
-    amounts: Sequence[list[float] | None] = solution.amounts or none
-    return {
-        "problem": solution.problem,
-        "cost": solution.cost,
-        "objective": solution.objective,
-        "length": solution.length,
+    return {name: getattr(solution, name) for name in TOLD} | {
         "unit": solution.unit or None,
-        "depot": solution.depot,
-        "routes": [
-            {"stops": route, "length": length, "load": load, "amounts": brought}
-            for route, length, load, brought in zip(solution.routes, solution.lengths, loads, amounts, strict=True)
-        ],
-        "returns": solution.returns,
-        "unvisited": solution.unvisited,
-        "prize": solution.prize,
-        "limits": solution.limits,
-        "layout": solution.layout,
-        "seconds": solution.seconds,
+        "routes": [{**OF_ROUTE, "stops": route, **solution.of_route(i)} for i, route in enumerate(solution.routes)],
         "history": [{"seconds": e.seconds, "cost": e.cost, "by": e.by} for e in solution.events],
         "notes": solution.notes,
     }
 
 
-def finished(query: Query, board: Board, notes: tuple[str, ...], form: str = formats.JSON) -> Any:
+def finished(query: Converted, board: Board, notes: tuple[str, ...], form: str = formats.JSON) -> Any:
     """The fields of schemas.Answer, or the format asked for."""
-    assert board.tour is not None
-    spent = time.perf_counter() - board.began
-    events = tuple(board.events)
-    solution = make_solution(query.converted, query.stops, board.tour[0, 0], seconds=spent, events=events, notes=notes)
+    solution = board.solution(query, notes, time.perf_counter() - board.began)
     return formats.formed(answer(solution), solution, form)
 
 
@@ -193,15 +170,15 @@ def construct(
     for all of them. A list is handed out as soon as it is known, so nobody waits for a larger group.
     """
     refused: list[tuple[Any, Any]] = []
-    groups: dict[Any, list[tuple[Any, Query, dict[str, Any]]]] = {}
+    groups: dict[Any, list[tuple[Any, Converted, dict[str, Any]]]] = {}
     for key, fields in requests:
         try:
             query = prepare(fields, limits)
         except Exception as error:
             refused.append((key, error))
             continue
-        x = query.converted.referee
-        group = (query.nodes, query.converted.problem.name, x.distances is None, fields["policy"], fields["decode"])
+        x = query.referee
+        group = (query.nodes, query.problem.name, x.distances is None, fields["policy"], fields["decode"])
         groups.setdefault((*group, fields["seed"] if fields["decode"] else 0), []).append((key, query, fields))
     if refused:
         yield refused
@@ -210,24 +187,25 @@ def construct(
 
 
 @torch.no_grad()
-def _construct_group(members: list[tuple[Any, Query, dict[str, Any]]], models: Models) -> list[tuple[Any, Any]]:
+def _construct_group(members: list[tuple[Any, Converted, dict[str, Any]]], models: Models) -> list[tuple[Any, Any]]:
     from routelearn.decoding.decode import decode
     from routelearn.problems.base import concat
 
     key, first, fields = members[0]
-    problem, boards = first.converted.problem, [Board() for _ in members]
+    problem, boards = first.problem, [Board() for _ in members]
     size = max(query.size for _, query, _ in members)
     try:
         model, notes = find_model(problem, size, fields["policy"], models.get(problem.name))
         if model is None and fields["decode"] is not None:
             raise no_policy(problem, size, models)
         if model is not None:
-            seen = concat([query.converted.policy for _, query, _ in members])
-            x = concat([query.converted.referee for _, query, _ in members])
+            seen = concat([query.policy for _, query, _ in members])
+            x = concat([query.referee for _, query, _ in members])
             tours = decode(problem, model.policy, seen, fields["decode"] or "greedy", seed=fields["seed"]).tour
-            _submit(problem, x, tours, boards, "policy", _feasible(problem, x, tours))
+            good = holding(partial(check_strictly, problem), x, tours)  # built in single precision, one may not hold
+            _submit(problem, x, tours, boards, "policy", good.tolist())
             if fields["decode"] is None and not problem.reveals_on_visit:  # as `search`: the better of the two
-                built = [first_solution(problem, query.converted.referee)[0, 0] for _, query, _ in members]
+                built = [first_solution(problem, query.referee)[0, 0] for _, query, _ in members]
                 # Of different lengths only where 0 is the depot, and 0s at the end mean nothing.
                 tours = torch.nn.utils.rnn.pad_sequence(built, batch_first=True)[:, None]
                 _submit(problem, x, tours, boards, "heuristic", [True] * len(boards))
@@ -237,7 +215,7 @@ def _construct_group(members: list[tuple[Any, Query, dict[str, Any]]], models: M
     for (key, query, fields), board in zip(members, boards, strict=True):
         try:
             if board.tour is None:
-                search(query.converted, board, seconds=0.0, model=None, seed=fields["seed"], threads=1)
+                search(query, board, seconds=0.0, model=None, seed=fields["seed"], threads=1)
             results.append((key, finished(query, board, notes, form_of(fields))))
         except Exception as error:
             results.append((key, error))
@@ -266,18 +244,6 @@ def _submit(problem: Problem, x: Any, tours: Tensor, boards: list[Board], by: st
             board.submit(tour, cost, by)
 
 
-def _feasible(problem: Problem, x: Any, tours: Tensor) -> list[bool]:
-    """Which of the tours [B, 1, T] hold. One that was built in single precision may not, by rounding."""
-    try:
-        check_strictly(problem, x, tours)
-    except Infeasible:
-        return [
-            len(tours) > 1 and _feasible(problem, take(x, slice(i, i + 1)), tour)[0]
-            for i, tour in enumerate(tours.split(1))
-        ]
-    return [True] * len(tours)
-
-
 # ------------------------------------------------------------------------------------------------ searches
 
 
@@ -296,17 +262,17 @@ def solve(fields: dict[str, Any], limits: Limits, board: Board, send: Send | Non
     return _search(query, fields, board, send, models)
 
 
-def _search(query: Query, fields: dict[str, Any], board: Board, send: Send | None, models: Models) -> Any:
+def _search(query: Converted, fields: dict[str, Any], board: Board, send: Send | None, models: Models) -> Any:
     """Policy and search together."""
     from routelearn.search.search import load_kernels
 
-    problem = query.converted.problem
+    problem = query.problem
     model, notes = find_model(problem, query.size, fields["policy"], models.get(problem.name))
-    load_kernels(problem, query.converted.referee)  # before the clock runs
+    load_kernels(problem, query.referee)  # before the clock runs
     board.began = time.perf_counter()
     if send is not None:
         board.watch = lambda event: send(finished(query, board, notes))
-    search(query.converted, board, seconds=fields["seconds"], model=model, seed=fields["seed"], threads=1)
+    search(query, board, seconds=fields["seconds"], model=model, seed=fields["seed"], threads=1)
     return finished(query, board, notes, form_of(fields))
 
 
@@ -340,8 +306,8 @@ def check(fields: dict[str, Any]) -> Any:
     from routelearn.rounds.solving import check_round
 
     round_ = round_of(fields)
-    drives, kept = given_plan(round_, routes_of(fields, SOURCE), SOURCE)
-    return _told(check_round(*keeping(round_, drives, kept)), fields)
+    given = given_plan(round_, routes_of(fields, SOURCE), SOURCE)
+    return _told(check_round(*keeping(round_, given.drives, given.kept)), fields)
 
 
 def _document(found: RoundSolution, fields: dict[str, Any]) -> dict[str, Any]:
@@ -356,12 +322,12 @@ def _told(found: RoundSolution, fields: dict[str, Any]) -> Any:
     return formats.formed(_document(found, fields), found, form_of(fields))
 
 
-def _classical(query: Query, fields: dict[str, Any], board: Board) -> Any:
+def _classical(query: Converted, fields: dict[str, Any], board: Board) -> Any:
     """Solve with a solver of the registry and check its answer. Hidden prizes are revealed visit by visit."""
     from routelearn import solvers
     from routelearn.solvers import reveal
 
-    problem, x = query.converted.problem, query.converted.referee
+    problem, x = query.problem, query.referee
     solver = solvers.get(fields["solver"])
     if problem.name not in solver.problems:
         able = ", ".join(other.name for other in solvers.for_problem(problem.name))
@@ -396,7 +362,7 @@ def solve_batch(
         for row, one in enumerate(instances)
     ]
     for query in queries:
-        load_kernels(query.converted.problem, query.converted.referee)  # before the clock runs
+        load_kernels(query.problem, query.referee)  # before the clock runs
     end, share = time.perf_counter() + fields["seconds"], fields["seconds"] / len(queries)
     answers: dict[int, dict[str, Any]] = {}
     for rows in _parts(queries, 1 if share >= ALONE else max(1, int(MANY_SECONDS / share))):
@@ -415,7 +381,7 @@ def solve_batch(
             seconds=left,
             seed=fields["seed"],
             policy=fields["policy"],
-            model=models.get(queries[rows[0]].converted.problem.name),
+            model=models.get(queries[rows[0]].problem.name),
             decode="greedy",
             device="cpu",
             threads=1,
@@ -425,10 +391,10 @@ def solve_batch(
     return {"answers": [answers[row] for row in range(len(queries))]}
 
 
-def _parts(queries: Sequence[Query], most: int) -> Iterator[list[int]]:
+def _parts(queries: Sequence[Converted], most: int) -> Iterator[list[int]]:
     """Rows of up to `most` queries of one problem, those of a size together."""
     groups: dict[str, list[int]] = {}
     for row in sorted(range(len(queries)), key=lambda row: queries[row].nodes):
-        groups.setdefault(queries[row].converted.problem.name, []).append(row)
+        groups.setdefault(queries[row].problem.name, []).append(row)
     for rows in groups.values():
         yield from (rows[low : low + most] for low in range(0, len(rows), most))

@@ -24,14 +24,14 @@ from routelearn.runtime.garbage import stay_awake
 from routelearn.serve import schemas as s
 from routelearn.serve.access_log import AccessLog
 from routelearn.serve.answering import field_of
-from routelearn.serve.guard import OPEN, Guard
-from routelearn.serve.limits import Limits, Refused
+from routelearn.serve.guard import OPEN, Guard, failure
+from routelearn.serve.limits import GUESS_SECONDS, Limits, Refused
 from routelearn.serve.page_settings import tiles_origin
 from routelearn.serve.routes import jobs, reading, solving
 from routelearn.serve.routes.table import Table
 from routelearn.serve.service import Service
 from routelearn.serve.tokens import FROM_ENVIRONMENT, Callers, Token, digest_of
-from routelearn.serve.words import refusal_of, unreadable
+from routelearn.serve.words import misdirected, refusal_of, unreadable
 
 log = logging.getLogger("routelearn.serve")
 
@@ -105,15 +105,16 @@ def create_app(
 
     app = Application(
         title="routelearn", version=__version__, description=ABOUT, lifespan=life, docs_url=None, redoc_url=None,
+        redirect_slashes=False,  # to an address that only this server knows, not who stands before it
         generate_unique_id_function=lambda route: route.name,
     )  # fmt: skip
     app.state.service = service
     bodies = s.bodies()
-    _add_errors(app, bodies)
     table = Table(service, bodies)
     solving.add(table)
     jobs.add(table, here=keeps_jobs)
     reading.add(table)
+    _add_errors(app, table)
     app.include_router(table, include_in_schema=False)
     app.include_router(table, prefix=s.VERSION)
     app.include_router(reading.unversioned(service, tiles))
@@ -132,12 +133,13 @@ def create_app(
     return app
 
 
-def _add_errors(app: FastAPI, bodies: s.Bodies) -> None:
-    def failure(refusal: Refused, headers: Any = None) -> JSONResponse:
-        return JSONResponse(refusal.body(), refusal.status, {**(headers or {}), **refusal.headers()})
+def _add_errors(app: FastAPI, table: Table) -> None:
+    bodies = table.bodies
 
     @app.exception_handler(Refused)
     async def refused(_: Request, error: Refused) -> JSONResponse:
+        if error.status == 404:  # of a job
+            await asyncio.sleep(GUESS_SECONDS)
         return failure(error)
 
     @app.exception_handler(InputError)
@@ -155,8 +157,13 @@ def _add_errors(app: FastAPI, bodies: s.Bodies) -> None:
         return failure(refusal_of(errors, keys, list(bodies.instance.model_fields)))
 
     @app.exception_handler(HTTPException)
-    async def other(_: Request, error: HTTPException) -> JSONResponse:
-        return failure(Refused(error.status_code, unreadable(error) or str(error.detail)), error.headers)
+    async def other(request: Request, error: HTTPException) -> JSONResponse:
+        headers = {name.lower(): value for name, value in (error.headers or {}).items()}
+        method, path = request.method, request.url.path
+        if error.status_code == 405 and (methods := table.methods(path)):  # the router tells those of one route
+            headers["allow"] = ", ".join(methods)
+        told = unreadable(error) or misdirected(error.status_code, method, path, headers.get("allow", ""))
+        return failure(Refused(error.status_code, told or str(error.detail)), headers)
 
     @app.exception_handler(Exception)
     async def defect(_: Request, error: Exception) -> JSONResponse:

@@ -21,6 +21,7 @@ from routelearn.serve.limits import over
 SMALL_NODES = 200  # constructions up to this size share batches
 SHORT_SECONDS = 1.0  # searches up to this long, of instances up to SHORT_NODES, have a lane of their own
 SHORT_NODES = 500
+TURN_SECONDS = 0.5  # of a worker that one turn of a client is worth
 SHORT_STEPS = 50_000  # nodes (or loads) times rollouts
 
 
@@ -34,6 +35,7 @@ class Ticket:
     client: str
     answer: asyncio.Future[tuple[int, Any]]  # status and body; of a job the body in every format
     part: Callable[[bytes], None] | None = None  # hears of better solutions
+    lane: str = ""  # in which it waits; the worker may be of another
     attempts: int = 0
     started: float = 0.0  # on the monotonic clock; 0 while it waits
     gone: bool = field(default=False)  # nobody waits for the answer any more
@@ -57,11 +59,12 @@ class Asked(NamedTuple):
 
 
 class FairQueue:
-    """First come, first served for each client; between clients, turns."""
+    """First come, first served for each client; between clients, turns, of which longer work costs several."""
 
     def __init__(self, name: str, most: int):
         self.name, self.most, self.size = name, most, 0
         self.waiting: OrderedDict[str, deque[Ticket]] = OrderedDict()
+        self.owed: dict[str, float] = {}  # seconds of workers that clients had beyond their turns, above 0
 
     def put(self, ticket: Ticket, *, first: bool = False) -> None:
         """Raises the refusal 429 where the queue is full; `first`: a ticket that has waited its turn already."""
@@ -79,7 +82,8 @@ class FairQueue:
         """Up to `most` tickets that somebody still waits for, one of each client in turn."""
         taken: list[Ticket] = []
         while self.waiting and len(taken) < most:
-            client, line = next(iter(self.waiting.items()))
+            client = self._next()
+            line = self.waiting[client]
             ticket = line.popleft()
             self.size -= 1
             if line:
@@ -89,6 +93,27 @@ class FairQueue:
             if not ticket.gone:
                 taken.append(ticket)
         return taken
+
+    def _next(self) -> str:
+        """Whose turn it is. A client that owes lets the others pass, unless all of them owe."""
+        if least := min(self.owed.get(client, 0.0) for client in self.waiting):
+            for client in self.waiting:
+                self._owe(client, self.owed[client] - least)
+        while (client := next(iter(self.waiting))) in self.owed:
+            self._owe(client, self.owed[client] - TURN_SECONDS)
+            self.waiting.move_to_end(client)
+        return client
+
+    def charge(self, client: str, seconds: float) -> None:
+        """Count what a ticket took of a worker."""
+        self._owe(client, self.owed.get(client, 0.0) + seconds - TURN_SECONDS)
+
+    def _owe(self, client: str, seconds: float) -> None:
+        self.owed.pop(client, None)
+        if seconds > 0:
+            self.owed[client] = seconds
+        if len(self.owed) > self.most:  # of clients that may never come back
+            del self.owed[next(iter(self.owed))]
 
     def discard(self, ticket: Ticket) -> bool:
         """Remove a ticket whose client disconnected; False if it was not waiting."""

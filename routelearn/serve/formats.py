@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from routelearn.serve.limits import Refused
 
 if TYPE_CHECKING:
-    from routelearn.data.solutions import Solution
     from routelearn.rounds.answers import RoundSolution
+    from routelearn.solving import Solution
 
 JSON, GEOJSON, VROOM, CSV = "json", "geojson", "vroom.json", "csv"  # as the writers call them
 COST = "cost"  # beside them, for whoever would have to read the JSON to know it
@@ -74,15 +74,15 @@ def allow(form: str, possible: Sequence[str], *, on_globe: bool) -> None:
 
 def formed(document: dict[str, Any], solution: Solution | RoundSolution, form: str) -> dict[str, Any] | Forms:
     """The document as it is, or the solution in the format asked for, or all of it."""
-    from routelearn.data import solutions
-    from routelearn.rounds import writing
+    from routelearn.rounds import writing as of_rounds
     from routelearn.rounds.answers import RoundSolution
     from routelearn.serve.worker import encode
+    from routelearn.solving import writing
 
     if form == JSON:
         return document
     of_round = isinstance(solution, RoundSolution)
-    writers: dict[str, Any] = writing.WRITERS if of_round else solutions.WRITERS
+    writers: dict[str, Any] = of_rounds.WRITERS if of_round else writing.WRITERS
     on_globe = solution.round.latlon is not None if isinstance(solution, RoundSolution) else solution.on_globe
     possible = [one for one in (OF_ROUND if of_round else OF_COLUMNS) if one != JSON and (one != GEOJSON or on_globe)]
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
+from fastapi.responses import JSONResponse
+
 from routelearn.serve.access_log import LONGEST, AccessLog
-from routelearn.serve.limits import Limits, Refused, over
+from routelearn.serve.limits import GUESS_SECONDS, Limits, Refused, over
 from routelearn.serve.metrics import Metrics
 from routelearn.serve.schemas import PATHS, unversioned
 from routelearn.serve.tokens import Callers
@@ -22,6 +23,7 @@ BODY_SECONDS = 30.0  # in which a body must have arrived
 DISCARDED = 64 * 2**20  # bytes of a body too large that are read all the same: many clients listen only afterwards
 OPEN = ("/healthz", "/livez", "/metrics", "/", "/docs", "/openapi.json")  # readable without the token, as is /page/
 JOB = "/jobs/{id}"
+CLOSING = {"connection": "close"}  # what is left of a body is not read
 POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:"
 
 
@@ -61,15 +63,19 @@ class Guard:
             await send(message)
 
         self.in_flight += 1
+        app = self.app
         try:
             try:
                 receive = await self._admit(scope, receive)
             except asyncio.CancelledError:  # the grace time is over, and the body has not arrived
-                await _refuse(noted, Refused(503, "the service is shutting down"))
+                app = failure(Refused(503, "the service is shutting down"), CLOSING)
             except Refused as refusal:
-                await _refuse(noted, refusal)
-            else:
-                await self.app(scope, receive, noted)
+                if refusal.status == 401:
+                    self.in_flight -= 1  # others must find room meanwhile
+                    await asyncio.sleep(GUESS_SECONDS)
+                    self.in_flight += 1
+                app = failure(refusal, CLOSING if refusal.status in (408, 413, 503) else None)
+            await app(scope, receive, noted)
         finally:
             self.in_flight -= 1
             self._note(scope, known, asked, status, sent, time.perf_counter() - began)
@@ -99,7 +105,8 @@ class Guard:
         if path not in OPEN and not path.startswith("/page/"):
             caller = self.callers.find(headers.get(b"authorization", b""))
             if caller is None:
-                raise Refused(401, "this service asks for a token: Authorization: Bearer TOKEN")
+                wrong = "the given token is not known; " if b"authorization" in headers else ""
+                raise Refused(401, f"{wrong}this service asks for a token: Authorization: Bearer TOKEN")
             scope["state"]["caller"] = caller
             caller.count_request()
         if scope["method"] != "POST":
@@ -154,11 +161,6 @@ def _check_declared(headers: dict[bytes, bytes]) -> None:
         raise Refused(415, f"{what}; send JSON with the header content-type: application/json")
 
 
-async def _refuse(send: Send, refusal: Refused) -> None:
-    body = json.dumps(refusal.body()).encode()
-    headers = {"content-type": "application/json", "content-length": str(len(body)), **refusal.headers()}
-    if refusal.status in (408, 413, 503):
-        headers["connection"] = "close"  # what is left of the body is not read
-    raw = [(name.encode(), value.encode()) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": refusal.status, "headers": raw})
-    await send({"type": "http.response.body", "body": body})
+def failure(refusal: Refused, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """A refusal as it is sent."""
+    return JSONResponse(refusal.body(), refusal.status, {**(headers or {}), **refusal.headers()})

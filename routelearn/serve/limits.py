@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+GUESS_SECONDS = 0.1  # until the refusal of a wrong token or id of a job: who tries many must not keep the server busy
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -36,11 +38,11 @@ class Refused(Exception):
 
     def __init__(
         self, status: int, error: str, *, field: str | None = None, limit: str | None = None,
-        value: float | None = None, retry_after: float = 1.0,
+        value: float | None = None, retry_after: float | None = 1.0,
     ):  # fmt: skip
         super().__init__(error)
         self.status, self.error, self.field, self.limit, self.value = status, error, field, limit, value
-        self.retry_after = retry_after  # seconds, told with 409, 429 and 503
+        self.retry_after = retry_after  # seconds, told with 409, 429 and 503; None: it is of no use
 
     def body(self) -> dict[str, Any]:
         return {"error": self.error, "field": self.field, "limit": self.limit, "value": self.value}
@@ -48,7 +50,9 @@ class Refused(Exception):
     def headers(self) -> dict[str, str]:
         if self.status == 401:
             return {"www-authenticate": "Bearer"}
-        return {"retry-after": str(max(1, math.ceil(self.retry_after)))} if self.status in (409, 429, 503) else {}
+        if self.retry_after is None or self.status not in (409, 429, 503):
+            return {}
+        return {"retry-after": str(max(1, math.ceil(self.retry_after)))}
 
 
 def over(

@@ -127,12 +127,12 @@ def run(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, leave)
     try:
-        if not shared:
-            serve.start(proxy_location="EveryNode", http_options={"host": host, "port": port})
         application = deployment(serve, limits, workers, settings, scale.options(limits, grace)).bind()
         try:
+            if not shared:
+                serve.start(proxy_location="EveryNode", http_options={"host": host, "port": port})
             serve.run(application, name=NAME, route_prefix="/")
-        except RuntimeError as error:
+        except (RuntimeError, ray.exceptions.RayError) as error:  # such as proxies that a busy node starts too slowly
             raise InputError(f"Ray Serve could not start the service: {' '.join(str(error).split())[:500]}") from None
         where = "the Ray Serve that is already running" if shared else f"http://{host}:{port}/ of every node"
         say(f"routelearn on {where}")

@@ -15,7 +15,7 @@ from routelearn.errors import InputError
 from routelearn.serve.catalogue import served
 
 PLACEHOLDERS = ("{x}", "{y}", "{z}")
-ALLOWED = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+/[A-Za-z0-9._~/?=&%+@:{}-]*")  # it goes into a header, too
+ALLOWED = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+/[A-Za-z0-9._~/?=&%+@:-]*")  # it goes into a header, too
 # Title, words, the file, what the file does not say (the limits of an instance; of a round, options of /stops).
 EXAMPLES: tuple[tuple[str, str, str, dict[str, Any], dict[str, str]], ...] = (
     ("A bakery's round", "30 stops with time windows, two vans and a cargo bike", "bakery/stops.csv", {},
@@ -54,14 +54,7 @@ def tiles_origin(template: str) -> str:
         origin = f"{parts.scheme}://{parts.netloc}" if parts.hostname and parts.port != 0 else ""
     except ValueError:  # of a port that is no number
         origin = ""
-    if (
-        counts != [1, 1, 1]
-        or "{" in bare
-        or "}" in bare
-        or "{" in origin
-        or not ALLOWED.fullmatch(template)
-        or not origin
-    ):
+    if counts != [1, 1, 1] or not ALLOWED.fullmatch(bare) or not origin or "{" in origin:
         example = "https://tile.example.org/{z}/{x}/{y}.png"
         raise InputError(f"--tiles {template}: not a template of tiles; give an address like {example}")
     return origin

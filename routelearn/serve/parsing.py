@@ -16,6 +16,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError, WrapValidator
 from starlette.exceptions import HTTPException
 
 from routelearn.runtime.garbage import collected_later
+from routelearn.serve.words import unknown_parameter
 
 SMALL = 32 * 1024  # bytes of a body that is read at once: a thread would take longer
 LEVELS = 4  # of nesting that are read in pieces: instances, their lists, and the entries of these
@@ -31,12 +32,14 @@ class UnreadRequest(Request):
 
 
 class UnreadRoute(APIRoute):
-    """A route whose bodies FastAPI does not parse."""
+    """A route whose bodies FastAPI does not parse; it refuses parameters in the address that it does not have."""
 
     def get_route_handler(self) -> Callable[[Request], Any]:
-        handle = super().get_route_handler()
+        handle, known = super().get_route_handler(), [one.alias for one in self.dependant.query_params]
 
         async def handler(request: Request) -> Any:
+            if (stray := next((name for name in request.query_params if name not in known), None)) is not None:
+                raise unknown_parameter(stray, known)
             return await handle(UnreadRequest(request.scope, request.receive))
 
         return handler

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from routelearn.errors import InputError
 from routelearn.serve.answering import METRICS
 from routelearn.serve.limits import Limits, over
-
-if TYPE_CHECKING:
-    from routelearn.rounds.model import Round
 
 UNREADABLE = "\ufffd"
 
@@ -23,10 +20,15 @@ def read_file(fields: dict[str, Any], limits: Limits) -> dict[str, Any]:
     from routelearn.data.names import not_used
     from routelearn.data.reading import parse
     from routelearn.rounds.document import document_of
+    from routelearn.rounds.files import parse_round
 
     name = fields["name"] or "stops"
     data = _bytes(fields, name)
-    if (round_ := _round_of_file(data, name, fields)) is not None:
+    options = {one: fields.get(one) for one in ("vehicles", "capacity", "shift", "speed")}
+    fleet = fields.get("vehicles_file")
+    vehicles = None if fleet is None else (_bytes(fleet, fleet["name"]), fleet["name"])
+    round_ = parse_round(data, name, vehicles=vehicles, options=options, problem=fields.get("problem"))
+    if round_ is not None:  # else stops of another problem
         if len(round_.stops) > limits.nodes:
             raise over(422, "nodes", limits.nodes, f"{len(round_.stops)} stops", "text")
         told = {"round": document_of(round_), "unit": round_.length_unit or None}
@@ -58,21 +60,6 @@ def read_file(fields: dict[str, Any], limits: Limits) -> dict[str, Any]:
     if notes := [*stops.notes, *([not_used(stops.unused)] if stops.unused else [])]:
         result["notes"] = notes
     return result
-
-
-def _round_of_file(data: bytes, name: str, fields: dict[str, Any]) -> Round | None:
-    """The round in a file; None if it holds stops of another problem."""
-    from routelearn.rounds.files import parse_round
-
-    options = {one: fields.get(one) for one in ("vehicles", "capacity", "shift", "speed")}
-    fleet = fields.get("vehicles_file")
-    return parse_round(
-        data,
-        name,
-        vehicles=None if fleet is None else (_bytes(fleet, fleet["name"]), fleet["name"]),
-        options=options,
-        problem=fields.get("problem"),
-    )
 
 
 def _bytes(fields: dict[str, Any], name: str) -> bytes:

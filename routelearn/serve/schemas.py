@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
+import numpy as np
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -22,9 +24,11 @@ from routelearn.rounds.model import Round, Stop, Vehicle, attributes_of
 
 FIRST_ERROR: Any = Field(fail_fast=True)  # a million of them take gigabytes, and only the first is told
 LET_OTHERS = BeforeValidator(lambda value: value)  # Python's own code, in which the interpreter's lock changes hands
+# Of 100,000 lists the collector's next pass, and giving them back, would each hold the event loop; of an array neither.
+AS_ARRAY = AfterValidator(lambda value: np.array(value, dtype=np.float64))
 Pair = Annotated[list[float], Field(min_length=2, max_length=2), FIRST_ERROR, LET_OTHERS]
-Pairs = Annotated[list[Pair], FIRST_ERROR]
-Rows = Annotated[list[Annotated[list[float], FIRST_ERROR, LET_OTHERS]], FIRST_ERROR]
+Pairs = Annotated[list[Pair], FIRST_ERROR, AS_ARRAY]
+Rows = Annotated[list[Annotated[list[float], FIRST_ERROR, LET_OTHERS, AS_ARRAY]], FIRST_ERROR]
 Identifier = Annotated[str, Field(max_length=200)] | int
 Names = Annotated[list[Identifier], FIRST_ERROR]
 Note = Annotated[str, Field(max_length=1000)]
@@ -209,23 +213,14 @@ class Bodies(NamedTuple):
     file: type[Strict]  # the answer to /stops
     check: type[BaseModel] = CheckRequest
 
-    @property
-    def solve_or_round(self) -> Any:
-        """What `/solve` takes: one set of stops in columns, or a round."""
-        columns, rounds = Annotated[self.solve, Tag("columns")], Annotated[RoundRequest, Tag("round")]
-        return Annotated[columns | rounds, Discriminator(kind_of)]
-
-    @property
-    def job(self) -> Any:
-        """What `/jobs` takes: the same, or a batch."""
-        columns, rounds = Annotated[self.solve, Tag("columns")], Annotated[RoundRequest, Tag("round")]
-        return Annotated[columns | rounds | Annotated[self.batch, Tag("batch")], Discriminator(job_kind_of)]
-
     def taken(self, path: str) -> Any:
-        """The body that a path takes, of one kind or several."""
+        """The body that a path takes: of one kind, or one set of stops in columns or a round, or for a job a batch."""
         if path not in TAGGED:
             return getattr(self, PATHS[path])
-        return self.job if path == "/jobs" else self.solve_or_round
+        columns, rounds = Annotated[self.solve, Tag("columns")], Annotated[RoundRequest, Tag("round")]
+        if path != "/jobs":
+            return Annotated[columns | rounds, Discriminator(kind_of)]
+        return Annotated[columns | rounds | Annotated[self.batch, Tag("batch")], Discriminator(job_kind_of)]
 
     def of(self, path: str, kind: str | None = None) -> type[BaseModel] | None:
         """The model whose keys a refusal names."""

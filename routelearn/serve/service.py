@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from functools import cached_property
 from typing import Any
 
@@ -50,7 +50,7 @@ class Service:
         if s.kind_of(fields) == "round":
             return self.round_nodes(fields)
         name = next((name for name in PLACES if fields.get(name) is not None), "coords")
-        count = len(fields.get(name) or ())
+        count = _length(fields.get(name))
         if count > self.limits.nodes:
             raise over(422, "nodes", self.limits.nodes, f"{count} stops", prefix + name)
         return count
@@ -73,7 +73,7 @@ class Service:
     def legs(self, instances: Sequence[dict[str, Any]]) -> None:
         """Refuse a batch whose matrices would not fit into memory: a search holds all of them at once."""
         legs = sum(
-            max(len(one[name] or ()) for name in PLACES) ** 2
+            max(_length(one[name]) for name in PLACES) ** 2
             for one in instances
             if any(one[name] is not None for name in MEASURED)
         )
@@ -188,6 +188,10 @@ class Service:
 
     async def respond(self, request: Request, asked: Asked, form: str = formats.JSON) -> Response:
         return response(*await self.answered(request, asked), form)
+
+
+def _length(values: Sized | None) -> int:
+    return 0 if values is None else len(values)
 
 
 def _entries(thing: Any) -> int:

@@ -27,7 +27,7 @@ def think(
     query = prepare(fields, limits)
     if query.nodes > limits.think_nodes:
         raise over(422, "think_nodes", limits.think_nodes, f"{query.nodes} stops", "coords")
-    problem, x = query.converted.problem, query.converted.policy
+    problem, x = query.problem, query.policy
     most_steps = problem.max_steps(x)
     if most_steps * query.nodes > limits.think_numbers:
         what = f"up to {most_steps} steps of {query.nodes} stops"
@@ -35,7 +35,7 @@ def think(
     model, _ = find_model(problem, query.size, True, models.get(problem.name))
     if model is None:
         raise no_policy(problem, query.size, models)
-    policy, scale = model.policy, query.converted.scale
+    policy, scale = model.policy, query.scale
     if getattr(policy, "inserts", False):
         raise InputError(f"policy {model.kind!r} inserts stops into a tour; only one that travels can be watched")
     units = Units(scale.length, scale.prize, scale.demand)
@@ -64,14 +64,14 @@ def think(
             }
         )
         origin = chosen[-1] if chosen else 0 if problem.has_depot else node
-        travelled += float(leg_of(problem, query.converted.referee, torch.tensor([[origin]]), choice.nodes))
+        travelled += float(leg_of(problem, query.referee, torch.tensor([[origin]]), choice.nodes))
         chosen.append(node)
     tour = torch.tensor(chosen or [0])
     return {
         "problem": problem.name,
         "model": {"sizes": model.card.get("sizes", []), "policy": model.kind},
-        "ids": query.converted.scale.ids,
-        "layout": query.converted.referee.xy[0].tolist(),
+        "ids": query.scale.ids,
+        "layout": query.referee.xy[0].tolist(),
         "steps": steps,
-        "answer": answer(make_solution(query.converted, query.stops, tour, seconds=0.0)),
+        "answer": answer(make_solution(query, tour)),
     }

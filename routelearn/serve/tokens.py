@@ -36,6 +36,7 @@ class Token:
     jobs: int | None = None  # unfinished at once
 
 
+ANYONE = Token("", "")  # where the service asks for no token
 QUOTAS = tuple(one.name for one in fields(Token) if one.default is None)
 KEYS = ("name", "token", "sha256", *QUOTAS)
 
@@ -127,14 +128,12 @@ class Allowance:
 class Caller:
     """Whoever sent a request: the owner of a token, or anyone where the service asks for none."""
 
-    def __init__(self, token: Token | None = None):
-        self.name = "" if token is None else token.name
-        self.sha256 = "" if token is None else token.sha256
-        self.jobs = None if token is None else token.jobs
+    def __init__(self, token: Token = ANYONE):
+        self.name, self.sha256, self.jobs = token.name, token.sha256, token.jobs
         self.requests = self.search = None
-        if token is not None and token.requests_per_minute is not None:
+        if token.requests_per_minute is not None:
             self.requests = Allowance("requests_per_minute", max(1.0, token.requests_per_minute), 60.0)
-        if token is not None and token.search_seconds_per_hour is not None:
+        if token.search_seconds_per_hour is not None:
             self.search = Allowance("search_seconds_per_hour", token.search_seconds_per_hour, 3600.0)
 
     def count_request(self) -> None:

@@ -92,6 +92,15 @@ def unreadable(error: Exception) -> str | None:
     return None
 
 
+def misdirected(status: int, method: str, path: str, allowed: str) -> str | None:
+    """What is wrong with a request that no route takes; None if that is not what is wrong."""
+    if status == 404:
+        return plain(f"{path[:200]}: there is no such path; /docs shows those that are")
+    if status == 405:
+        return plain(f"{path[:200]}: {method[:20]} is not possible here; use {allowed}")
+    return None
+
+
 def _without_types(path: Sequence[Any]) -> list[Any]:
     """The path without the names pydantic gives the arms of a union, which follow the row of an id."""
     return list(path[: path.index("ids") + 2]) if "ids" in path else list(path)

@@ -11,7 +11,7 @@ from routelearn.solvers.base import Solver
 # One method family or one foreign program a module, each with a tuple SOLVERS.
 OWN = (
     *("constructions", "savings", "christofides", "twoopt", "sweep"),
-    *("tsiligirides", "op_genetic", "pctsp_ils", "reopt"),
+    *("tsiligirides", "op_genetic", "pctsp_ils", "reopt", "search"),
 )
 ADAPTERS = ("pyvrp", "ortools", "cpsat", "scip", "gurobi", "elkai", "hygese", "lkh3", "concorde", "compass")
 MODULES = (*(f"own.{name}" for name in OWN), *(f"adapters.{name}" for name in ADAPTERS))

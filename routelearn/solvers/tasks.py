@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,14 +22,12 @@ BY_HAND = 4  # nodes: smaller instances are enumerated, because many programs re
 ROUNDING = 1e-6  # relative: what fills a limit exactly must fit, however its floats were rounded; `check` allows 1e-5
 
 
-class Answer(NamedTuple):
-    """A tour in the problem's encoding; None where the solver found none."""
-
-    nodes: list[int] | None
-    proved: bool = False  # shown to be optimal
+Answer = list[int] | None  # a tour in the problem's encoding; None where the solver found none
 
 
-NOTHING = Answer(None)
+def _none() -> np.ndarray:
+    """What a family does not have."""
+    return np.zeros(0)
 
 
 @dataclass(frozen=True)
@@ -39,10 +37,10 @@ class Task:
     family: str  # "tsp", "cvrp", "op" or "pctsp": the three OPs differ in their generators only
     xy: np.ndarray  # [N, 2] double
     distances: np.ndarray | None = None  # [N, N] double
-    demand: np.ndarray | None = None  # [N] whole
+    demand: np.ndarray = field(default_factory=_none)  # [N] whole
     capacity: int = 0
-    prize: np.ndarray | None = None  # [N] double
-    penalty: np.ndarray | None = None  # [N] double
+    prize: np.ndarray = field(default_factory=_none)  # [N] double
+    penalty: np.ndarray = field(default_factory=_none)  # [N] double
     max_length: float = 0.0
     min_prize: float = 0.0
 
@@ -63,13 +61,16 @@ class Task:
 
     def must_visit_all(self) -> bool:
         """PCTSP: all prizes together are not enough, so nothing may be left out (appendix E.2)."""
-        assert self.prize is not None
         return float(self.prize.sum()) < self.min_prize * (1 - ROUNDING)
 
     def vehicles(self) -> int:
         """Routes that always suffice: two consecutive bins of a first-fit packing hold more than one load."""
-        assert self.demand is not None
         return min(self.nodes - 1, 2 * -(-int(self.demand.sum()) // self.capacity) + 1)
+
+    def tour_of(self, routes: Sequence[Sequence[int]]) -> list[int]:
+        """Routes of customers in the problem's encoding; but for the CVRP there is one."""
+        tour = join(routes)
+        return {"tsp": [0, *tour], "cvrp": tour}.get(self.family, [*tour, 0])
 
 
 def tasks_of(problem: Problem, x: Any) -> list[Task]:
@@ -146,7 +147,6 @@ def limited_legs(task: Task, limit: int) -> np.ndarray:
 
 def whole_prizes(task: Task, scale: int = 10**7) -> tuple[np.ndarray, int]:
     """PCTSP: prizes [N] and the minimum as integers, such that enough of the ones is enough of the others."""
-    assert task.prize is not None
     factor = scale / (max(task.min_prize, float(task.prize.max())) or 1.0)
     return np.floor(task.prize * factor).astype(np.int64), int(task.min_prize * factor * (1 - ROUNDING))
 
@@ -188,12 +188,9 @@ def feasible_cost(task: Task, legs: np.ndarray, tour: list[int]) -> float | None
     total = length(legs, [0, *tour])
     visited = [node for node in tour if node]
     if task.family == "cvrp":
-        assert task.demand is not None
         return None if any(task.demand[route].sum() > task.capacity for route in split(tour)) else total
-    assert task.prize is not None
     if task.family == "op":
         return None if total > task.max_length * (1 + ROUNDING) else -float(task.prize[visited].sum())
-    assert task.penalty is not None
     enough = float(task.prize[visited].sum()) >= task.min_prize * (1 - ROUNDING)
     if not enough and len(visited) < task.nodes - 1:
         return None
@@ -204,10 +201,11 @@ def by_hand(task: Task) -> Answer:
     """The optimum of an instance of at most BY_HAND nodes, by enumeration."""
     legs = task.legs()
     if task.family == "tsp":
-        return Answer(best_order(legs), True)
-    best, cost = None, np.inf
+        return best_order(legs)
+    best: Answer = None
+    cost = np.inf
     for tour in _candidates(task):
         found = feasible_cost(task, legs, tour)
         if found is not None and found < cost:
             best, cost = tour, found
-    return Answer(best, True)
+    return best

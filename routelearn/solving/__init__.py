@@ -104,11 +104,10 @@ def solve_stops(
     seconds, seed, threads = effort(seconds, seed, threads)
     with collected_later():
         converted = to_instance(stops, problem, **limits)
-    nodes = len(converted.scale.ids)
     large = is_large(converted.problem, converted.referee)
     most = MOST_NODES if large else MATRIX_STOPS
-    if nodes > most:
-        raise InputError(f"{stops.source}: {nodes} stops; at most {most} are allowed")
+    if converted.nodes > most:
+        raise InputError(f"{stops.source}: {converted.nodes} stops; at most {most} are allowed")
     loading = time.perf_counter()
     tail = min(TAIL * (loading - began), LONGEST_TAIL * seconds)
     found, notes = find_model(converted.problem, converted.size, policy, model)
@@ -125,13 +124,10 @@ def solve_stops(
     board = Board(watch)
     board.began = began
     search(converted, board, seconds=seconds, model=found, given=given, seed=seed, threads=threads, tail=tail)
-    assert board.tour is not None
     if interrupted := board.stop.is_set():
         notes = (*notes, f"interrupted after {time.perf_counter() - began:.1f} of {seconds:g} s")
     with collected_later():
-        solution = make_solution(
-            converted, stops, board.tour[0, 0], seconds=0.0, events=tuple(board.events), notes=notes
-        )
+        solution = board.solution(converted, notes)
     return replace(solution, seconds=time.perf_counter() - began, interrupted=interrupted)
 
 

@@ -110,9 +110,11 @@ def name_of(problem: str | Problem | None) -> str | None:
         return problem
     name = getattr(problem, "name", None)
     if not isinstance(name, str) or PROBLEMS.get(name) is not problem:
+        given = (
+            f"the class {problem.__name__}" if isinstance(problem, type) else f"{shown(problem)} that is not registered"
+        )
         raise InputError(
-            f"the problem is {shown(problem)} that is not registered; name one of {', '.join(PROBLEMS)}, "
-            "or call routelearn.register with it first"
+            f"the problem is {given}; name one of {', '.join(PROBLEMS)}, or call routelearn.register with it first"
         )
     return name
 

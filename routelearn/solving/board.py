@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from routelearn.solving.solution import Event
+from routelearn.data.convert import Converted
+from routelearn.solving.solution import Event, Solution, make_solution
 
 ROUNDING = 1e-9  # of the cost
 
@@ -39,3 +40,8 @@ class Board:
             if self.watch is not None:
                 self.watch(event)
         return True
+
+    def solution(self, converted: Converted, notes: tuple[str, ...], seconds: float = 0.0) -> Solution:
+        """The best solution, checked and measured."""
+        assert self.tour is not None
+        return make_solution(converted, self.tour[0, 0], seconds=seconds, events=tuple(self.events), notes=notes)

@@ -32,7 +32,7 @@ from routelearn.solving.board import Board
 from routelearn.solving.heuristic import first_solution
 from routelearn.solving.loading import load_search
 from routelearn.solving.models import find_model
-from routelearn.solving.solution import Solution, make_solution
+from routelearn.solving.solution import Solution
 from routelearn.solving.strict import check_strictly
 from routelearn.solving.travelling import travel
 
@@ -130,9 +130,8 @@ def solve_many_stops(
     ]
     groups: dict[Any, list[int]] = {}
     for row, one in enumerate(converted):
-        nodes = one.referee.xy.shape[1]
-        more_loads = one.size > 2 * nodes  # far more than stops
-        kind = (one.problem.name, nodes, one.referee.distances is None, more_loads)
+        more_loads = one.size > 2 * one.nodes  # far more than stops
+        kind = (one.problem.name, one.nodes, one.referee.distances is None, more_loads)
         groups.setdefault(kind, []).append(row)
     loading = time.perf_counter()
     if seconds != 0 or any(is_large(one.problem, one.referee) for one in converted):
@@ -148,11 +147,8 @@ def solve_many_stops(
         end = None if seconds is None else now + share * max(0.0, began + seconds - tail - now)
 
         def solved_one(place: int, board: Board, notes: tuple[str, ...], rows: list[int] = rows) -> None:
-            assert board.tour is not None
-            row, events = rows[place], tuple(board.events)
-            solved[row] = make_solution(
-                converted[row], stops[row], board.tour[0, 0], seconds=events[-1].seconds, events=events, notes=notes
-            )
+            row = rows[place]
+            solved[row] = board.solution(converted[row], notes, board.events[-1].seconds)
             if told is not None:
                 told(row, solved[row])
 

@@ -23,6 +23,10 @@ def find_model(
         path.policy.to(device).eval()
         return path, ()
     if path is not None:
+        if not isinstance(path, str | Path):
+            from routelearn.models import wrong_type
+
+            raise wrong_type(path)
         return _load(problem.name, None, str(path), device, _version(Path(path))), ()
     try:
         model = _load(problem.name, size if _count(problem.name) > 1 else None, None, device)

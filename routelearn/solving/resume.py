@@ -6,7 +6,7 @@ import json
 import re
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -19,6 +19,10 @@ from routelearn.data.numbers import shown
 from routelearn.data.stops import MOST_STOPS
 from routelearn.errors import Infeasible, InputError
 from routelearn.solving.strict import check_strictly
+
+if TYPE_CHECKING:
+    from routelearn.rounds.answers import RoundSolution
+    from routelearn.solving.solution import Solution
 
 _WHOLE = re.compile(r"\s*\d{1,9}\s*", re.ASCII)
 _COST = re.compile(r"\s*Cost\s*:?\s*(\d+(?:\.\d+)?)\s*", re.IGNORECASE)
@@ -118,7 +122,7 @@ def _sol(text: str, source: str) -> tuple[Names, dict[str, Any]]:
 
 def to_tour(routes: Names, converted: Converted, source: str, *, numbered: bool = False) -> Tensor:
     """The tour [1, 1, T], feasible for the stops; `numbered`: by node number (`.sol`) instead of id."""
-    ids = [str(i) for i in range(len(converted.scale.ids))] if numbered else [str(i) for i in converted.scale.ids]
+    ids = [str(i) for i in range(converted.nodes)] if numbered else [str(i) for i in converted.scale.ids]
     node = {name: i for i, name in enumerate(ids)}
     depot = converted.problem.has_depot
     nodes: list[int] = []
@@ -156,17 +160,7 @@ def in_their_terms(reason: str, converted: Converted, nodes: list[int], numbered
     return _NODE.sub(stop, reason)
 
 
-class Measured(Protocol):
-    """Any answer."""
-
-    @property
-    def cost(self) -> float: ...
-
-    @property
-    def length(self) -> float: ...
-
-
-def remeasured(said: dict[str, Any], measured: Measured) -> str | None:
+def remeasured(said: dict[str, Any], measured: Solution | RoundSolution) -> str | None:
     """How cost or length differ from what the file says, in words; None if both agree."""
     for name in ("cost", "length"):
         told, now = said.get(name), getattr(measured, name)

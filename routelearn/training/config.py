@@ -8,23 +8,29 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from torch import nn
+
 from routelearn import plugins, problems
 from routelearn.errors import InputError
 from routelearn.policies import POLICIES
 from routelearn.policies.base import shape_of
 from routelearn.policies.layers import NORMS
 from routelearn.problems.base import Problem, Varies
-from routelearn.registry import Registry
+from routelearn.registry import OTHERS, Registry
 from routelearn.settings import KINDS, check_value, fits, shown
-from routelearn.training.baselines import BASELINES
-from routelearn.training.losses import LOSSES
+from routelearn.training.baselines import BASELINES, Baseline
+from routelearn.training.losses import LOSSES, Loss
 from routelearn.training.making import PARTS, arguments, settings_of
+from routelearn.training.optimiser import OPTIMISERS
 
 SCHEDULES = ("constant", "decay", "linear", "cosine")
 PRECISIONS = ("auto", "float32", "bfloat16")
 REGISTRIES: dict[str, Registry[Any]] = {
     "problem": problems.PROBLEMS, "policy": POLICIES, "loss": LOSSES, "baseline": BASELINES,
 }  # fmt: skip
+
+
+BASES: dict[str, type] = {"policy": nn.Module, "loss": Loss, "baseline": Baseline}
 
 
 def option(default: Any, help: str, choices: Collection[str] = ()) -> Any:
@@ -38,6 +44,11 @@ def option(default: Any, help: str, choices: Collection[str] = ()) -> Any:
 def name_of(part: str, thing: Any) -> str:
     """What a configuration calls a problem, policy, loss or baseline that was given as an object or a class."""
     registry, kind = REGISTRIES[part], thing if isinstance(thing, type) else type(thing)
+    if part in BASES and not issubclass(kind, BASES[part]):
+        base = f"{BASES[part].__module__}.{BASES[part].__name__}"
+        raise InputError(f"the {part} is a {kind.__name__}; give a name, or a class or an object derived from {base}")
+    if part == "problem" and not isinstance(thing, Problem):
+        raise InputError(f"the problem is a {kind.__name__}; give a name, or what routelearn.check_problem accepts")
     for name, known in registry.items():
         if known is thing or known is kind:
             return name
@@ -91,7 +102,8 @@ class TrainConfig:
     epochs: int = option(100, "epochs")
     epoch_steps: int = option(2_500, "steps an epoch")
     minutes: float = option(0.0, "stop, and end the schedule, after so many minutes (0: only by epochs)")
-    rate: float = option(1e-4, "learning rate of Adam")
+    optimiser: str = option("adam", "Adam, or Muon for the matrices between layers and Adam for the rest", OPTIMISERS)
+    rate: float = option(1e-4, "learning rate")
     schedule: str = option("constant", "how the rate falls: by `decay` an epoch, along a line or a cosine", SCHEDULES)
     decay: float = option(0.96, "factor on the rate after each epoch, for the schedule `decay`")
     hold: float = option(0.0, "share of the run at the full rate before `linear` or `cosine` begin to fall")
@@ -127,7 +139,7 @@ class TrainConfig:
             if isinstance(choices, Registry) and value not in choices:
                 plugins.available()  # an installed one may have it
             if choices and value not in choices and field.name not in self.objects:
-                more = "; a plugin's own need --plugin FILE.py" if isinstance(choices, Registry) else ""
+                more = OTHERS if isinstance(choices, Registry) else ""
                 raise InputError(f"{field.name} is {value!r}; the choices are {', '.join(choices)}{more}")
         problem = self.chosen("problem")  # raises for an unknown one, or for a variant that is none
         object.__setattr__(self, "variants", problem.variants if isinstance(problem, Varies) else "")

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from routelearn.runtime.atomic import unwritable, write_text
+from routelearn.runtime.atomic import write_text, writing
 
 METRICS = "metrics.jsonl"
 
@@ -55,11 +55,8 @@ class Tally:
 
 
 def append(metrics: Path, row: dict[str, Any]) -> None:
-    try:
-        with open(metrics, "a") as file:
-            file.write(json.dumps(row) + "\n")
-    except OSError as error:
-        raise unwritable(metrics, error) from error
+    with writing(metrics), open(metrics, "a") as file:
+        file.write(json.dumps(row) + "\n")
 
 
 def read(metrics: Path) -> list[dict[str, Any]]:

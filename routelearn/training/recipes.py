@@ -35,6 +35,7 @@ def fast(problem: str | Problem, sizes: tuple[int, ...], *, minutes: float = 10.
         epochs=1_000_000,
         epoch_steps=999,
         minutes=minutes,
+        optimiser="muon",
         rate=1e-3,
         schedule="cosine",
         ramp_steps=100,
@@ -43,11 +44,17 @@ def fast(problem: str | Problem, sizes: tuple[int, ...], *, minutes: float = 10.
 
 
 def cpu(problem: str | Problem, sizes: tuple[int, ...], *, minutes: float = 10.0) -> TrainConfig:
-    """For a laptop: small batches, so that minutes hold enough steps; docs/guides/training.md compares some sizes."""
+    """For minutes on a laptop: a narrow policy and small batches, so that they hold many steps.
+
+    docs/guides/training.md compares some sizes; a run of hours is better off with --width 128 --heads 8 --hidden 512.
+    """
     config = fast(problem, sizes, minutes=minutes)
     alike = len(set(sizes)) == 1 and not isinstance(config.chosen("problem"), Varies)
     return replace(
         config,
+        width=64,
+        heads=4,
+        hidden=256,
         norm="batch" if alike else "instance",  # the former is compiled, but mixes neither sizes nor variants well
         batch=(32,),
         ramp_steps=0,

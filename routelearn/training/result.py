@@ -9,7 +9,7 @@ from typing import Any
 from routelearn.models.model_file import Model
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TrainingResult:
     """The end of a run, or of a part of it that was stopped."""
 
@@ -23,6 +23,14 @@ class TrainingResult:
     skipped: int  # steps that were not applied
     stopped: bool  # by a signal; `resume` goes on
 
+    def __repr__(self) -> str:
+        costs = ", ".join(f"{cost:.4f} at n = {size}" for size, cost in self.validation.items())
+        stopped = ", stopped" if self.stopped else ""
+        return (
+            f"TrainingResult({self.model.kind} for {self.model.problem} in {self.folder}: validation {costs}, "
+            f"{self.instances:,} instances in {self.minutes:.1f} minutes{stopped})"
+        )
+
     def plot(self, path: str | Path | None = None) -> Any:
         """The learning curve as a matplotlib figure; with a path also written there, as .png and .svg."""
         from routelearn.plots.learning_curves import curves_of, learning_curves
@@ -31,6 +39,5 @@ class TrainingResult:
         steps = self.model.card["config"]["epoch_steps"]
         figure = learning_curves(curves_of(self.history, self.folder.name, steps))
         if path is not None:
-            stem = Path(path)
-            save(figure, stem.with_suffix("") if stem.suffix in (".png", ".svg") else stem)
+            save(figure, Path(path))
         return figure

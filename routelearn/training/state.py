@@ -22,6 +22,8 @@ from routelearn.training.baselines import Baseline
 from routelearn.training.config import TrainConfig
 from routelearn.training.losses import Loss
 from routelearn.training.making import made, made_from
+from routelearn.training.optimiser import make_optimiser
+from routelearn.training.trial import try_policy
 from routelearn.training.warm_start import ancestry, start_from
 
 COUNTERS = ("step", "epoch", "instances", "rate_scale", "skipped", "rollbacks")
@@ -30,7 +32,8 @@ MODULES = ("policy", "baseline", "optimiser")
 UNFIT = (KeyError, TypeError, ValueError, RuntimeError, ArithmeticError, AttributeError, IndexError)
 # A run goes on only as what it was, apart from the settings of its parts; how long, how fast and where it is
 # validated may change.
-FIXED = ("problem", "variants", "sizes", "policy", "baseline", "loss", "solutions", "multistart", "epoch_steps", "seed")
+FIXED = ("problem", "variants", "sizes", "policy", "baseline", "loss", "solutions", "multistart", "optimiser",
+         "epoch_steps", "seed")  # fmt: skip
 
 
 class RunState:
@@ -57,6 +60,7 @@ class RunState:
         self.seed(0)
         self.policy = make_policy(config).to(device)
         self.problem = viewed(self.policy, config.chosen("problem"))
+        try_policy(config.policy, self.policy, self.problem, min(config.sizes), device)
         self.turns = self.problem.turns() if isinstance(self.problem, Varies) else (self.problem,)
         if warm_start is not None:
             card, self.notes = start_from(self.policy, config, warm_start)
@@ -74,7 +78,7 @@ class RunState:
         if self.loss.needs_entropy and not hasattr(self.policy, "recorded_logits"):
             lacking = f"policy {config.policy!r} has no recorded_logits"
             raise InputError(f"loss {config.loss!r} asks for entropies, but {lacking} (see docs/guides/extend.md)")
-        self.optimiser = make_optimiser(self.policy, self.baseline, config.rate, device)
+        self.optimiser = make_optimiser(config.optimiser, self.policy, self.baseline, config.rate, device)
         self.norm_average = torch.zeros((), device=device)
         # The best validated so far (at first: where the run began) and its costs by size.
         self.best: dict[str, Any] = {}
@@ -144,7 +148,7 @@ class RunState:
         refuse_unfinite(state["policy"])
         self.policy.load_state_dict(state["policy"])
         self.baseline.load_state_dict(state["baseline"])
-        # Only what Adam remembers: its settings, the rate's tensor among them, are this run's and on this device.
+        # Only what it remembers: its settings, the rate's tensor among them, are this run's and on this device.
         self.optimiser.load_state_dict({**self.optimiser.state_dict(), "state": state["optimiser"]["state"]})
         for weight, remembered in self.optimiser.state.items():
             for name, value in remembered.items():
@@ -171,7 +175,7 @@ def make_policy(config: TrainConfig) -> Any:
     if "policy" not in config.objects:
         return policies.build(config.policy, shape, options)
     if isinstance(given, type):
-        return given(shape, **options)
+        return policies.make(given, shape, options)
     for name, value in options.items():
         if type(own := getattr(given, name, value)) is type(value) and own != value:
             raise InputError(f"the policy given has {name} {own!r}, not {value!r}; say {name}={own!r}")
@@ -191,16 +195,6 @@ def make_loss(config: TrainConfig) -> Loss:
 def make_baseline(run: RunState) -> Baseline:
     found = run.config.chosen("baseline")
     return found if isinstance(found, Baseline) else found.make(run)
-
-
-def make_optimiser(policy: Any, baseline: Baseline, rate: float, device: torch.device) -> torch.optim.Adam:
-    """For the policy, and apart from it for a baseline that learns. On a GPU the rate is a tensor: a graph reads it."""
-    learned = [p for p in baseline.parameters() if p.requires_grad]
-    groups = [{"params": list(policy.parameters())}] + ([{"params": learned}] if learned else [])
-    on_gpu = device.type == "cuda"
-    return torch.optim.Adam(
-        groups, lr=torch.tensor(rate, device=device) if on_gpu else rate, fused=True, capturable=on_gpu
-    )
 
 
 def refuse_other_run(path: Path, theirs: TrainConfig, ours: TrainConfig) -> None:

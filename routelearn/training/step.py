@@ -72,6 +72,14 @@ def forced_starts(problem: Problem, x: Any, solutions: int) -> Tensor:
     return torch.where(keys < 0, -1, nodes)[..., None]
 
 
+def refuse_no_loss(who: str, loss: Any, source: str) -> None:
+    """Refuse what cannot be minimised."""
+    if not isinstance(loss, Tensor) or loss.ndim or not loss.requires_grad:
+        fault = f"a tensor of shape {list(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
+        fault = "a number without gradient" if fault.endswith("[]") else fault
+        raise InputError(f"{who} gave {fault}; it must be one number made from {source}")
+
+
 class Step:
     """A training step for one size, one turn of a family of problems, and one bound on the steps of a rollout."""
 
@@ -126,16 +134,16 @@ class Step:
             assert rolled.trajectory is not None
             log_prob, entropy, values = self.score(x, cache, rolled.trajectory)
         value = self.baseline.value(prepared, cost)
-        if value.shape not in ((), (1, 1), (cost.shape[0], 1), cost.shape):
-            shape, wanted = list(value.shape), f"a number, {[cost.shape[0], 1]} or {list(cost.shape)}"
-            raise InputError(f"baseline {config.baseline!r} gave a value of shape {shape}; it must be {wanted}")
+        if not isinstance(value, Tensor) or value.shape not in ((), (1, 1), (cost.shape[0], 1), cost.shape):
+            kind = f"value of shape {list(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
+            wanted = f"a tensor of one number, {[cost.shape[0], 1]} or {list(cost.shape)}"
+            raise InputError(f"baseline {config.baseline!r} gave a {kind}; it must be {wanted}")
+        value = value.detach()  # a baseline learns by its own loss alone
         unit = cost.mean(1, keepdim=True).abs().clamp_min(1e-6) if config.relative else 1.0
         loss = self.loss(Scored(cost / unit, value / unit, log_prob, entropy, values))
-        if not isinstance(loss, Tensor) or loss.ndim or not loss.requires_grad:
-            fault = f"a tensor of shape {list(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
-            fault = "a number without gradient" if fault.endswith("[]") else fault
-            raise InputError(f"loss {config.loss!r} gave {fault}; it must be one number made from log_prob")
-        learned = self.baseline.loss(prepared, cost)
+        refuse_no_loss(f"loss {config.loss!r}", loss, "log_prob")
+        if (learned := self.baseline.loss(prepared, cost)) is not None:
+            refuse_no_loss(f"baseline {config.baseline!r} as its own loss", learned, "what it learns")
         (loss if learned is None else loss + learned).backward()
         distributed.average_gradients(self.parameters)
         # An instance cut short looks cheap and would be rewarded; neither it nor a wild step is applied.

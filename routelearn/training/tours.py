@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from routelearn.data.fields import fingerprint
 from routelearn.data.files import read_bytes
 from routelearn.data.generate import TEST_SEED, VALIDATION_SEED, generate
 from routelearn.data.npz import arrays_of
@@ -43,7 +44,7 @@ def instances(problem: Problem, n: int, count: int, seed: int) -> Any:
 def write(path: Path, problem: Problem, n: int, seed: int, x: Any, tours: Tensor) -> None:
     """Store the tours [M, 1, T] of the instances that `instances` gave."""
     orders = from_first(x, tours[:, 0]) if declared_search(problem) == "tour" else tours[:, 0]
-    short, of = orders.numpy().astype(np.int16), mark(x)
+    short, of = orders.numpy().astype(np.int16), fingerprint(x)
     replace_file(
         path,
         lambda file: np.savez_compressed(
@@ -77,7 +78,7 @@ def read(path: Path, problem: Problem, n: int, device: torch.device) -> Lessons:
     if (of, size) != (problem.name, n):
         raise InputError(f"{path}: tours of {of}, n = {size}; this run needs those of {problem.name}, n = {n}")
     x, tours = instances(problem, n, len(orders), seed), torch.from_numpy(orders)
-    if str(arrays.get("instances")) != mark(x):
+    if str(arrays.get("instances")) != fingerprint(x):
         raise InputError(f"{path}: tours of another set than seed {seed} draws here; make them anew")
     for low in range(0, len(tours), CHECKED):
         rows = slice(low, low + CHECKED)
@@ -100,10 +101,3 @@ def refuse_broken(path: Path, problem: Problem, x: Any, tours: Tensor, low: int)
         step = int((~allowed[row]).int().argmax())
         why = "is not finished" if allowed[row].all() else f"goes to node {tours[row, 0, step]}, which is masked"
         raise InputError(f"{path}: the tour of instance {low + row} {why} (step {step})")
-
-
-def mark(x: Any) -> str:
-    """What instances are known by."""
-    from routelearn.solvers.farm.running import fingerprint
-
-    return fingerprint(x)

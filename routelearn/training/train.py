@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from routelearn.errors import InputError
+from routelearn.errors import InputError, about, is_own
 from routelearn.models import file_of
 from routelearn.problems import Problem
 from routelearn.runtime.compiling import best_device
@@ -24,6 +24,10 @@ from routelearn.training.config import PARTS, REGISTRIES, TrainConfig, name_of, 
 from routelearn.training.log import METRICS
 from routelearn.training.losses import Loss
 from routelearn.training.result import TrainingResult
+from routelearn.training.warm_start import as_it_was
+
+GENTLER = 0.3  # a recipe's rate where a run goes on from a model, so that it keeps what that has learned
+CHECKED = 50  # customers at most in the instances on which a problem is checked before it is trained
 
 
 def train(
@@ -55,7 +59,7 @@ def train(
     minutes: how long to train; the learning rate's schedule ends with it.
     out: the run's folder [default: a new temporary folder, which stays; the result names it].
     resume: go on with the run in `out` as if it had never stopped.
-    warm_start: a model to start from, a file or the name of one that ships.
+    warm_start: a model to start from, a file or the name of one that ships, built as it was where nothing else is said.
     reference: known costs of the validation instances by size, so that the history has gaps.
     device: "auto", "cpu", "cuda" or "cuda:1"; backend: "auto", or "reference" for no compiled kernels.
     deterministic: bitwise repeatable on a GPU, slower.
@@ -74,6 +78,9 @@ def train(
         problem, (sizes,) if isinstance(sizes, int) else sizes, changes, recipe=recipe, config=config, out=out,
         resume=resume, warm_start=warm_start, device=where, deterministic=deterministic,
     )  # fmt: skip
+    known = planned.config.sizes
+    if reference is not None and not (isinstance(reference, Mapping) and set(reference) <= set(known)):
+        raise InputError(f"reference must hold costs by size, {{{known[0]}: costs}}, of sizes that are trained on")
     return planned.run(where, reference, backend, report or (lambda row: None))
 
 
@@ -126,6 +133,7 @@ def plan(
         begun["deterministic"] = deterministic or bool(begun.get("deterministic"))
         begun["reference"] = str(reference) if reference is not None else begun.get("reference")
         return Plan(settings, folder, True, None, None, begun)
+    start = None if warm_start is None else file_of(warm_start)
     if config is not None:
         if recipe is not None:
             raise InputError("--config and --recipe both say what to begin with; leave one out")
@@ -136,12 +144,15 @@ def plan(
         chosen = TrainConfig.problem if problem is None else problem
         settings = recipes.make(recipe, chosen, TrainConfig.sizes if sizes is None else tuple(sizes))
         # Who asks for epochs gets them, and not the recipe's minutes.
-        settings = dataclasses.replace(settings, **({"minutes": 0.0} if "epochs" in changes else {}) | changes)
+        given = ({"minutes": 0.0} if "epochs" in changes else {}) | changes
+        if start is not None:
+            given = as_it_was(start, {"rate": settings.rate * GENTLER} | given)
+        settings = dataclasses.replace(settings, **given)
     refuse_unread(changes, settings)
+    refuse_broken_problem(settings)
     folder = Path(tempfile.mkdtemp(prefix="routelearn-") if out is None else out)
     if any((folder / name).exists() for name in (saving.CHECKPOINT, saving.CONFIG, METRICS)):
         raise InputError(f"{folder}: holds a run already; go on with --resume, or name another folder")
-    start = None if warm_start is None else file_of(warm_start)
     begun = {
         "recipe": recipe,
         "config": config and str(Path(config).resolve()),
@@ -150,6 +161,19 @@ def plan(
         "deterministic": deterministic,
     }
     return Plan(settings, folder, False, recipe, start, begun)
+
+
+def refuse_broken_problem(config: TrainConfig) -> None:
+    """Refuse a problem of the user's own that breaks the contract: its run would fail late, or learn nothing."""
+    problem = config.chosen("problem")
+    if is_own(type(problem)):
+        return
+    from routelearn.problems.contract.checking import ContractError, check_problem
+
+    try:
+        check_problem(problem, n=min(*config.sizes, CHECKED))
+    except ContractError as error:
+        raise InputError(f"{error} (as routelearn.check_problem says)") from error
 
 
 def refuse_unread(changes: Mapping[str, Any], config: TrainConfig) -> None:
@@ -190,10 +214,8 @@ def read_config(path: Path, missing: str, objects: Mapping[str, Any] | None = No
         raise InputError(f"{path}: not a run's configuration ({error})") from error
     if not isinstance(values, dict):
         raise InputError(f"{path}: not a run's configuration (it must be an object)")
-    try:
+    with about(path):
         return TrainConfig.from_dict(values, objects)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
 
 
 def read_begun_with(out: Path) -> dict[str, Any]:

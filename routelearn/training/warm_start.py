@@ -6,14 +6,30 @@ from pathlib import Path
 from typing import Any
 
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from routelearn.errors import InputError
 from routelearn.models import model_file
 from routelearn.policies.layers import Encoder, deepen
-from routelearn.training.config import TrainConfig
+from routelearn.training.config import TrainConfig, name_of
 
 SHOWN = 6  # names of parameters in a note
+
+
+def as_it_was(path: Path, changes: dict[str, Any]) -> dict[str, Any]:
+    """The changes of a configuration, completed by a model's policy and the options that it was built with.
+
+    Another policy takes over the options that are fields, and none of the model's own settings.
+    """
+    policy = changes.get("policy")
+    if isinstance(policy, nn.Module):  # made already
+        return changes
+    model = model_file.load(path)
+    fields = {name: value for name, value in model.options.items() if name in TrainConfig.names()}
+    if policy is not None and model.kind != (policy if isinstance(policy, str) else name_of("policy", policy)):
+        return fields | changes
+    own = {name: value for name, value in model.options.items() if name not in fields}
+    return {**fields, "policy": model.kind, **changes, "settings": own | dict(changes.get("settings", {}))}
 
 
 def widened(own: Tensor, theirs: Tensor) -> Tensor | None:
@@ -41,6 +57,8 @@ def start_from(policy: Any, config: TrainConfig, path: Path) -> tuple[dict[str, 
         raise InputError(f"{path}: has {changed['heads']} heads, not {options['heads']}; heads must be the same")
     policy.load_state_dict({**own, **shared})
     notes: list[str | None] = []
+    if model.kind != config.policy:
+        notes.append(f"{path.name} is of policy {model.kind!r}, its weights go on in policy {config.policy!r}")
     if inputs := [name for name in wider if name in shared]:
         notes.append(f"inputs are added, which begin without effect: {', '.join(inputs)}")
     fresh = [name for name in own if name not in shared]

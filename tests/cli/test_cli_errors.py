@@ -109,6 +109,7 @@ BAD = [
     ("evaluate {}/tsp.npz --limit some " + MODEL, "Invalid value for '--limit'", "valid int"),
     # evaluate: model and strategy
     ("evaluate {}/tsp.npz --model nobody", "nobody: no such model file", "the choices are"),
+    ("evaluate {}/tsp.npz --model {}/listed", "listed: a folder; name the model in it", "best.safetensors"),
     ("evaluate {}/tsp.npz --model {}/damaged.safetensors", "damaged.safetensors", "not a safetensors file"),
     ("evaluate {}/tsp.npz --model {}/text.txt", "text.txt", "not a safetensors file"),
     ("evaluate {}/cvrp.npz " + MODEL, "a model for tsp", "not for cvrp"),

@@ -100,7 +100,6 @@ def test_penalties_alone_are_prize_collecting_without_a_minimum():
 def test_the_depot_becomes_node_zero_and_ids_follow():
     converted = to_instance(stops("id,x,y,demand,depot\na,1,0,2,\nb,2,0,3,\nhub,0,0,,1\n"), capacity=5)
     assert converted.scale.ids == ("hub", "a", "b")
-    assert converted.scale.stop == (2, 0, 1)
     assert converted.referee.demand.tolist() == [[0, 2, 3]]
 
 

@@ -67,5 +67,16 @@ def test_a_plugin_is_guessed_where_it_claims_more(monkeypatch):
         guess("a.csv", {"demand", "capacity", "care"})
 
 
+def test_problems_are_compared_once_for_the_same_attributes(monkeypatch):
+    with_care(monkeypatch, "careful")
+    asked = []
+    monkeypatch.setattr("routelearn.data.guess.unfilled", asked.append)
+    first = guess("a.csv", {"demand", "capacity"})
+    often = len(asked)
+    assert often
+    assert guess("b.csv", {"capacity", "demand"}) == first
+    assert len(asked) == often
+
+
 def test_plurals():
     assert [plural(word) for word in ("demand", "penalty")] == ["demands", "penalties"]

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from paper_problems import PAPER
 
-from routelearn.data import csv_file, cvrplib, json_file, matrix_file, npz, read_stops, to_instance, tsplib
-from routelearn.data.files import decode
+from routelearn.data import csv_file, json_file, matrix_file, npz, read_stops, to_instance, tsplib
+from routelearn.data.files import decode, read_bytes
 from routelearn.data.generate import generate
 from routelearn.data.reading import from_npz, sniff
 from routelearn.errors import InputError
@@ -236,10 +236,10 @@ def test_the_size_is_limited_before_a_byte_is_read(tmp_path, monkeypatch):
         read_stops(tmp_path / "big.csv")
     (tmp_path / "a.csv").write_text(CSV)
     with pytest.raises(InputError, match="larger than"):
-        read_stops(tmp_path / "a.csv", limit=20)
+        read_bytes(tmp_path / "a.csv", limit=20)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(CSV.encode())))
     with pytest.raises(InputError, match="standard input: more is larger"):
-        read_stops("-", limit=20)
+        read_bytes("-", limit=20)
 
 
 def test_encodings():
@@ -307,7 +307,7 @@ READERS = {
     "geojson": json_file.parse,
     "tsp": tsplib.parse,
     "explicit.tsp": tsplib.parse,
-    "vrp": cvrplib.parse,
+    "vrp": tsplib.parse_vrp,
 }
 PIECES = st.sampled_from(
     ("", " ", "\n", ",", ";", "\t", '"', ":", "\r", "\x00", "\x85", "\u00e9", "[", "[]", "{}", "null", "true", "x")

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from routelearn.data import read_stops, solution_of, to_instance
-from routelearn.data.cvrplib import parse as parse_vrp
+from routelearn.data import read_stops, to_instance
 from routelearn.data.edge_weights import FROM_COORDINATES, explicit
-from routelearn.data.solutions import to_sol
-from routelearn.data.tsplib import parse
+from routelearn.data.tsplib import parse, parse_vrp
 from routelearn.errors import InputError
+from routelearn.solving import make_solution
+from routelearn.solving.writing import to_sol
 
 LIBRARY = Path(os.environ.get("ROUTELEARN_REFERENCE_DATA", "reference_data")) / "instances"
 needs_library = pytest.mark.skipif(
@@ -106,7 +106,7 @@ def test_a_vrp_whose_depot_is_not_first_and_whose_demands_are_in_disorder():
     converted = to_instance(stops)
     assert converted.problem.name == "cvrp"
     assert converted.scale.ids == (3, 1, 2)
-    solution = solution_of(converted, stops, torch.tensor([1, 0, 2]))
+    solution = make_solution(converted, torch.tensor([1, 0, 2]))
     assert solution.routes == [[1], [2]]
     assert solution.lengths == [8, 10]  # 4 and nint(5.2) = 5, there and back
     assert to_sol(solution) == "Route #1: 1\nRoute #2: 2\nCost 18\n"
@@ -222,7 +222,7 @@ def test_published_routes_cost_what_is_published(name, cost, tmp_path):
     [stops] = read_stops(LIBRARY / f"{name}.vrp")
     converted = to_instance(stops)
     tour = torch.tensor([node for route in published["routes"] for node in (*route, 0)])
-    solution = solution_of(converted, stops, tour)
+    solution = make_solution(converted, tour)
     assert solution.cost == cost == published["cost"]
     (tmp_path / "ours.sol").write_text(to_sol(solution))
     assert vrplib.read_solution(tmp_path / "ours.sol") == published
@@ -271,6 +271,6 @@ def test_a_search_reaches_the_published_optimum_and_never_beats_it(name, optimum
     [stops] = read_stops(LIBRARY / f"{name}.tsp")
     converted = to_instance(stops)
     found = min(
-        solution_of(converted, stops, torch.from_numpy(best_tour(stops.matrix, seed, kicks))).cost for seed in range(2)
+        make_solution(converted, torch.from_numpy(best_tour(stops.matrix, seed, kicks))).cost for seed in range(2)
     )
     assert found == optimum

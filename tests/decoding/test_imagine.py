@@ -11,10 +11,11 @@ from decoding_cases import CHOOSING, judged, prepared
 from routelearn.decoding.decode import augmented, decode, parse
 from routelearn.decoding.imagine import Spread
 from routelearn.decoding.rollout import follow
-from routelearn.decoding.strategy import CANDIDATES
+from routelearn.decoding.strategy import CANDIDATES, refuse_hindsight
 from routelearn.errors import InputError
 from routelearn.problems import NumpyRng
 from routelearn.problems.base import repeat, take
+from routelearn.problems.pctsp import SPCTSP
 
 WORLDS = 3
 
@@ -102,8 +103,16 @@ def test_worlds_are_spread_evenly():
 @pytest.mark.parametrize("name", CHOOSING[:3])
 def test_it_is_refused_where_nothing_is_hidden(name):
     problem, policy, x = prepared(name)
-    with pytest.raises(InputError, match="hides nothing"):
+    with pytest.raises(InputError, match="hides nothing; use guided or active"):
         decode(problem, policy, x, "imagine:4")
+
+
+def test_it_is_refused_where_nobody_says_how_values_are_distributed():
+    class Secret(SPCTSP):
+        imagined = None
+
+    with pytest.raises(InputError, match=r"does not say how that is distributed .`imagined`.; use greedy or sample:1"):
+        refuse_hindsight(Secret(), parse("imagine:4"))
 
 
 @pytest.mark.parametrize("text", ["imagine:4+guided:8", "sample:2+imagine:4"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 
 import pytest
 import torch
@@ -18,6 +19,7 @@ from routelearn.models import load_model
 from routelearn.models.model_file import Model, save
 from routelearn.policies.base import shape_of
 from routelearn.problems import get
+from routelearn.problems.op import OP
 from routelearn.problems.tsp import TSP
 
 OPTIONS = {"width": 16, "heads": 2, "layers": 1, "hidden": 16}
@@ -57,7 +59,8 @@ def test_model_file_and_name_give_what_the_policy_gives(x, policy, tmp_path):
 def test_a_problem_and_a_size_are_the_test_set(policy):
     found = routelearn.decode(policy, ("tsp", 6), limit=3, device="cpu")
     assert torch.equal(found.instances.xy, generate("tsp", 6).xy[:3])
-    assert torch.equal(routelearn.decode(policy, (TSP(), 6), limit=3, device="cpu").tours, found.tours)
+    for problem in (TSP(), TSP):
+        assert torch.equal(routelearn.decode(policy, (problem, 6), limit=3, device="cpu").tours, found.tours)
 
 
 def test_a_problem_that_nobody_registered_works_as_an_object(policy):
@@ -71,6 +74,22 @@ def test_a_problem_that_nobody_registered_works_as_an_object(policy):
     once = routelearn.evaluate(policy, ("tsp", 6), limit=4, device="cpu")
     assert torch.allclose(twice.costs, 2 * once.costs)
     assert routelearn.decode(policy, (Doubled(), 6), limit=1, device="cpu").plot(0) is not None
+
+
+def test_what_an_unregistered_problem_maximises_is_told_without_a_unit_of_length():
+    class Halved(OP):
+        name = "halved"
+
+        def cost(self, x, tour):
+            return super().cost(x, tour) / 2
+
+    found = routelearn.decode(small("op-const"), (Halved("const"), 6), "multistart:6", limit=1, device="cpu").solution(
+        0
+    )
+    assert found.objective == pytest.approx(found.prize / 2)
+    assert found.gap_to(2 * found.objective) == pytest.approx(0.5)
+    assert f"prize {found.prize:.6g}, value {found.objective:.6g}" in repr(replace(found, unit="km"))
+    assert found.to_html().startswith("<!")
 
 
 def test_a_solver_by_name_or_object_and_its_options(x, tmp_path):
@@ -180,6 +199,18 @@ BAD = {
         lambda p, x: routelearn.evaluate(Model(p, "tsp", "attention", OPTIONS), ("cvrp", 6), limit=2, device="cpu"),
         "a model for tsp, not for cvrp",
     ),
+    "local search before the end": (
+        lambda p, x: routelearn.decode(p, x, "improve+greedy", problem="tsp", device="cpu"),
+        "improve stands once, at the end: greedy.improve, or greedy.improve:0.5",
+    ),
+    "what training gives back, instead of its model": (
+        lambda p, x: routelearn.evaluate(object(), x, problem="tsp", device="cpu"),
+        "the model is of type object; give a Model .such as `train",
+    ),
+    "a policy's class": (
+        lambda p, x: routelearn.decode(type(p), x, problem="tsp", device="cpu"),
+        "the model is of type type; give a Model",
+    ),
     "no such model": (
         lambda p, x: routelearn.evaluate("nope", x, problem="tsp", device="cpu"),
         "nope: no such model file, and no shipped model has that name",
@@ -199,6 +230,14 @@ BAD = {
     "a limit of none": (
         lambda p, x: routelearn.decode(p, x, problem="tsp", limit=0, device="cpu"),
         "a limit of 0 instances; it must be at least 1",
+    ),
+    "a limit of a half": (
+        lambda p, x: routelearn.decode(p, x, problem="tsp", limit=2.5, device="cpu"),
+        "limit is 2.5; it must be a whole number",
+    ),
+    "a number for a strategy": (
+        lambda p, x: routelearn.decode(p, x, 8, problem="tsp", device="cpu"),
+        "the decoding strategy is 8; give its name, such as 'augment:8'",
     ),
 }
 

@@ -12,9 +12,10 @@ import torch
 from routelearn import policies
 from routelearn.commands.evaluate import read_costs, write_costs
 from routelearn.data import generate, npz, read_instances
+from routelearn.data.fields import fingerprints
 from routelearn.errors import InputError
 from routelearn.evaluation import evaluate as evaluation
-from routelearn.evaluation.evaluate import Evaluation, evaluate, fingerprints, paired_gap
+from routelearn.evaluation.evaluate import Evaluation, evaluate, paired_gap
 from routelearn.evaluation.referee import judge
 from routelearn.models import load_model
 from routelearn.policies.base import shape_of
@@ -313,10 +314,38 @@ def test_local_search_of_solutions_as_they_come_gives_what_it_gives_of_all_at_on
     x = problem.sample(NumpyRng(3), 5, 12)
     policy = small_policy(problem).eval()
     decoded = evaluation.decoding.decode(problem, policy, to_single(x))
-    with evaluation._Improving(problem, x) as improving:
+    with evaluation._Improving(problem, x, None, 0, None) as improving:
         for low, rows in ((0, slice(0, 2)), (2, slice(2, 5))):
             improving.hear(low, evaluation.decoding.Decoded(decoded.tour[rows], decoded.cost[rows]))
         tours = improving.tours()
     together = evaluate(problem, policy, x, "greedy+improve", device=CPU)
     assert torch.equal(problem.cost(x, tours), problem.cost(x, together.tours))
     assert (problem.cost(x, tours) < problem.cost(x, decoded.tour)).any()
+
+
+def test_the_search_goes_on_from_decoded_solutions_for_its_seconds():
+    problem = get("cvrp")
+    x = problem.sample(NumpyRng(3), 4, 30)
+    policy = small_policy(problem).eval()
+    local = evaluate(problem, policy, x, "greedy+improve", device=CPU)
+    told: list[int] = []
+    searched = evaluate(problem, policy, x, "greedy+improve:0.1", device=CPU, progress=told.append)
+    assert searched.infeasible == 0
+    assert searched.mean < local.mean
+    assert searched.seconds >= 0.1
+    assert sum(told) == len(x.xy)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("improve:1+greedy", "stands once, at the end"),
+        ("greedy+improve+improve:1", "stands once, at the end"),
+        ("greedy+improve:0", "must be above 0"),
+        ("greedy+improve:4000", "at most 3600"),
+        ("greedy+improve:x", "stands once, at the end"),
+    ],
+)
+def test_seconds_of_search_that_cannot_be_are_refused(text, told):
+    with pytest.raises(InputError, match=told):
+        evaluation.parse(text)

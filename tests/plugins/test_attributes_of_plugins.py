@@ -55,6 +55,18 @@ def test_columns_of_a_table_in_the_users_language(tmp_path):
     assert converted.referee.crates.tolist() == [[0, 5, 2, 2]]  # in exact proportion
 
 
+def test_how_long_a_kilometre_takes_is_told_where_places_are_on_the_globe(tmp_path):
+    stops = read(tmp_path, "a.csv", "lat,lon,patience\n52,13,\n52,13.1,9\n")
+    told = ("a kilometre takes one unit of time (patience, hours): with minutes, that is 60 km/h",)
+    assert to_instance(stops, "impatient", impatience_cost=2).notes == told
+
+
+def test_a_column_that_is_missing_is_told_with_those_that_nobody_reads(tmp_path):
+    stops = read(tmp_path, "a.csv", "x,y,endurance\n0,0,\n3,4,9\n")
+    with pytest.raises(InputError, match=r"needs a patience for every stop; .*\(not used: endurance\)"):
+        to_instance(stops, "impatient", impatience_cost=2)
+
+
 def test_the_policy_sees_times_in_the_scale_of_the_places(tmp_path):
     converted = to_instance(read(tmp_path, "a.csv", CSV), impatience_cost=2)
     assert converted.scale.length == 60
@@ -94,6 +106,16 @@ def test_sections_of_a_library_file(tmp_path):
     head = "NAME: t\nTYPE: TSP\nDIMENSION: 2\nEDGE_WEIGHT_TYPE: EUC_2D\nNODE_COORD_SECTION\n1 0 0\n2 3 4\n"
     stops = read(tmp_path, "a.tsp", f"{head}HOURS_SECTION\n1 0 0\n2 8 9\nEOF\n")
     assert stops.columns["hours"].tolist() == [[0, 0], [8, 9]]
+
+
+def test_an_attribute_above_0_leaves_the_depot_alone_that_has_none(loaded, tmp_path, monkeypatch):
+    above = [one._replace(sign="positive") if one.name == "crates" else one for one in loaded.attributes]
+    monkeypatch.setattr(type(loaded), "attributes", tuple(above))
+    text = "x,y,patience,hours,crates\n0,0,,,\n30,0,9,8-9.5,{}\n"
+    stops = read(tmp_path, "a.csv", text.format(2))
+    assert to_instance(stops, "impatient", impatience_cost=2).referee.crates.tolist() == [[0, 2]]
+    with pytest.raises(InputError, match=r"a.csv, line 3: the crates is 0; it must be above 0"):
+        to_instance(read(tmp_path, "a.csv", text.format(0)), "impatient", impatience_cost=2)
 
 
 def test_an_npz_is_written_and_read_and_solved(loaded, tmp_path):

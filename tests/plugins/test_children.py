@@ -32,7 +32,7 @@ def prepare():
     pass
 
 def in_order(job, seconds, seed):
-    return Answer(list(range(job.nodes)))
+    return list(range(job.nodes))
 
 routelearn.register(
     Library(

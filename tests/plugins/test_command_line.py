@@ -44,6 +44,24 @@ def test_what_is_wrong_with_a_plugin_is_one_line(capsys, write):
     assert call(capsys, "--plugin", "gone.py", "models")[2] == "error: gone.py: no such plugin file\n"
 
 
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (
+            'raise routelearn.Infeasible(0, "never right")',
+            "error: a solution broke a rule: instance 0, solution 0: never right; ",
+        ),
+        ('raise ValueError("oh")', "ValueError: oh\nin mine.py, line 9; "),
+    ],
+)
+def test_a_fault_in_a_plugins_problem_is_told_with_what_finds_it(write, tmp_path, fault, told):
+    write("mine.py", f"{PROBLEM}\n    def check(self, x, tour, tolerance=0.0):\n        {fault}\n")
+    (tmp_path / "a.csv").write_text("x,y\n0,0\n3,4\n6,0\n")
+    done = run("solve", "a.csv", "--problem", "mini-tsp", "--seconds", "0", "--plugin", "mine.py", folder=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.endswith(f'{told}routelearn.check_problem("mini-tsp") may know why\n')
+
+
 @pytest.mark.parametrize("name", cli.COMMANDS)
 def test_every_help_says_that_there_are_plugins(capsys, name):
     status, out, _ = call(capsys, name, "--help")

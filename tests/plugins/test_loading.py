@@ -35,7 +35,7 @@ BROKEN = {
     "bad input of its own": (
         "from routelearn import problems\nproblems.get('nope')\n",
         "my.py, line 2: unknown problem 'nope'; the choices are tsp, cvrp, sdvrp, op-const, op-unif, op-dist, pctsp, "
-        "spctsp, vrp",
+        "spctsp, vrp; a plugin's own need --plugin FILE.py",
     ),
     "nothing registered": ("x = 1\n", "my.py: registers nothing; call routelearn.register(...) in it"),
     "nothing at all": ("", "my.py: registers nothing; call routelearn.register(...) in it"),
@@ -114,6 +114,18 @@ def test_a_plugin_may_load_another_one(write):
     )
 
 
+@pytest.mark.parametrize("first", ["inner", "outer"])
+def test_a_plugin_that_imports_another_one_may_be_given_with_it(write, monkeypatch, tmp_path, first):
+    monkeypatch.syspath_prepend(tmp_path)  # before the folders of other tests, whose files have the same names
+    monkeypatch.delitem(sys.modules, "inner_one", raising=False)
+    files = {"inner": write("inner_one.py", PROBLEM), "outer": write("outer_one.py", "import inner_one\n" + SOLVER)}
+    plugins.load(files[first])
+    for file in files.values():
+        plugins.load(file)
+    assert (PROBLEMS.plugin_of("mini-tsp").name, "in-order" in SOLVERS) == (files[first], True)
+    monkeypatch.delitem(sys.modules, "inner_one", raising=False)
+
+
 def test_nothing_is_left_beside_the_file(write, tmp_path):
     plugins.load(write("my.py", PROBLEM))
     assert [path.name for path in tmp_path.iterdir()] == ["my.py"]
@@ -141,6 +153,27 @@ def test_a_module_that_was_imported_before_is_not_refused(tmp_path, monkeypatch)
     package(tmp_path, monkeypatch, "routes_of_mine", PROBLEM)
     __import__("routes_of_mine")
     assert PROBLEMS.plugin_of("mini-tsp") is plugins.load("routes_of_mine")
+
+
+def test_a_module_that_another_plugin_imported_is_not_refused(tmp_path, monkeypatch):
+    package(tmp_path, monkeypatch, "policies_of_mine", SOLVER)
+    package(tmp_path, monkeypatch, "routes_of_mine", "import policies_of_mine\n" + PROBLEM)
+    assert plugins.load("routes_of_mine") is plugins.load("policies_of_mine")
+
+
+def test_a_package_is_called_by_its_name_and_known_by_all_its_files(tmp_path, monkeypatch):
+    (tmp_path / "whole_package").mkdir()
+    package(tmp_path, monkeypatch, "whole_package/problem", PROBLEM)
+    package(tmp_path, monkeypatch, "whole_package/__init__", "from whole_package import problem\n")
+    for module in ("whole_package", "whole_package.problem"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    before = plugins.load("whole_package").record()
+    assert (before["file"], before["module"]) == ("whole_package", "whole_package")
+    plugins.forget(plugins.load("whole_package"))
+    for module in ("whole_package", "whole_package.problem"):
+        monkeypatch.delitem(sys.modules, module)
+    (tmp_path / "whole_package" / "problem.py").write_text(PROBLEM + "\n# edited\n")
+    assert plugins.load("whole_package").record()["sha256"] != before["sha256"]
 
 
 def distribution(tmp_path, monkeypatch, text):

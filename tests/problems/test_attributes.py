@@ -31,7 +31,7 @@ def test_every_problem_declares_its_fields(name):
         ((DEMAND, PRIZE._replace(also=("De-mand",))), "demand and prize are both named 'De-mand'"),
         ((Attribute("xy", "stop"),), "an attribute cannot be named 'xy'"),
         ((Attribute("two words", "stop"),), "an attribute cannot be named 'two words'"),
-        ((Attribute("seconds", "instance"),), "an attribute cannot be named 'seconds'"),
+        ((Attribute("seconds", "instance"),), "cannot be named 'seconds', which has a meaning of its own"),
         ((Attribute("window", "stop", sign="even"),), "window has the sign 'even'; the choices are any, not negative"),
         ((Attribute("window", "stop", shape=2),), "window has the shape 2; a tuple of sizes"),
         ((Attribute("window", "stop", also="tw"),), "the other names of window must be a tuple of words"),
@@ -96,6 +96,10 @@ def test_declarations_that_agree_pass():
         ((*CVRP.attributes, Attribute("reach", "instance", whole=True)), "reach is torch.float32; declared are whole"),
         ((*CVRP.attributes, Attribute("reach", "instance", revealed_on_visit=True)), "but public.. shows it"),
         ((Attribute("reach", "instance", "miles"),), "reach has the unit 'miles'"),
+        (
+            (*CVRP.attributes, Attribute("reach", "instance", "length")),
+            "stops need not give reach; give the field of Limited a default: reach = None",
+        ),
     ],
 )
 def test_the_contract_holds_instances_against_the_declarations(attributes, message):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from routelearn.errors import Infeasible
+from routelearn.errors import Infeasible, InputError
 from routelearn.problems import PROBLEMS
 from routelearn.problems.base import (
     Context,
@@ -14,6 +14,7 @@ from routelearn.problems.base import (
     check_shape,
     closed_length,
     from_depot,
+    leg,
     refuse,
     visits,
 )
@@ -21,7 +22,7 @@ from routelearn.problems.contract.checking import ContractError, check_problem
 from routelearn.problems.contract.host_sync import HostSync, no_host_sync
 from routelearn.problems.cvrp import CVRP
 from routelearn.problems.op import OP
-from routelearn.problems.spctsp import SPCTSP
+from routelearn.problems.pctsp import SPCTSP
 from routelearn.problems.tsp import TSP
 
 
@@ -44,6 +45,15 @@ def test_a_salesman_without_aliased_fields_keeps_the_contract():
 
     check_problem(Salesman())
     check_problem(Salesman(), n=2, batch=1)
+
+
+def test_a_problem_is_named_given_or_made():
+    check_problem("tsp", n=3, batch=2)
+    check_problem(TSP, n=3, batch=2)
+    with pytest.raises(ContractError, match="OP: made without arguments: TypeError"):
+        check_problem(OP)
+    with pytest.raises(InputError, match="unknown problem 'tps'"):
+        check_problem("tps")
 
 
 # ----------------------------------------------------------------------------------------- broken problems
@@ -224,6 +234,98 @@ class MaskOfPlaces(OP):
         return super().starts(x._replace(distances=None))
 
 
+class SeesTheBatch(CVRP):
+    def features(self, x):
+        depot, customers = super().features(x)
+        return depot, customers - torch.cat((x.xy.new_zeros(2), customers[..., 2].mean()[None]))
+
+
+class KeepsItsOwnCount(CVRP):
+    """How far every solution is stands on the problem, not in the state."""
+
+    step_dim = 1
+
+    def initial(self, x, solutions):
+        self.far = x.xy.new_zeros((x.xy.shape[0], solutions))
+        return super().initial(x, solutions)
+
+    def step(self, x, s, action):
+        self.far = self.far + 1
+        return super().step(x, s, action)
+
+    def step_features(self, x, s):
+        return self.far[..., None, None].expand(*s.visited.shape, 1)
+
+
+class Undefined(CVRP):
+    step_dim = 1
+
+    def step_features(self, x, s):
+        return (s.room / (s.room - s.room)).to(x.xy.dtype)[..., None, None].expand(*s.visited.shape, 1)
+
+
+class LongIsCheap(TSP):
+    def cost(self, x, tour):
+        return -super().cost(x, tour)
+
+
+class PrizesCost(OP):
+    def cost(self, x, tour):
+        return -super().cost(x, tour)
+
+
+class SaysNo(CVRP):
+    def check(self, x, tour):
+        try:
+            super().check(x, tour)
+        except Infeasible:
+            return False
+
+
+class Mistyped(CVRP):
+    def context(self, x, s):
+        return Context(s.last[..., None], s.rooom)
+
+
+class Record:
+    def __init__(self, x):
+        self.xy, self.distances = x.xy, x.distances
+
+
+class OnTheCPU(CVRP):
+    def feasible(self, x, s):
+        return super().feasible(x, s) & torch.ones(x.xy.shape[1], dtype=torch.bool)
+
+
+class DrawnOnTheCPU(CVRP):
+    def sample(self, rng, batch, n):
+        return super().sample(rng, batch, n)._replace(capacity=torch.full((batch,), 30))
+
+
+class BroughtToTheCPU(CVRP):
+    def context(self, x, s):
+        return super().context(x, s._replace(room=s.room.to("cpu")))
+
+
+class NoTuple(TSP):
+    def sample(self, rng, batch, n):
+        return Record(super().sample(rng, batch, n))
+
+
+class Fading(OP):
+    """What a stop brings falls with the length of the way to it, and not below 0: such legs count no more."""
+
+    def cost(self, x, tour):
+        legs = leg(x, from_depot(tour)[..., :-1].flatten(1), tour.flatten(1)).view(tour.shape)
+        prizes = x.prize.gather(1, tour.flatten(1)).view(tour.shape)
+        return -(prizes * (1 - legs.cumsum(-1)).clamp(min=0)).sum(-1)
+
+
+@pytest.mark.parametrize("n", [8, 13])
+def test_a_cost_need_not_add_up(n):
+    check_problem(Fading("dist"), n=n)
+
+
 class TrustsEveryPrize(OP):
     def validate(self, x):
         super().validate(x._replace(prize=x.prize.nan_to_num()))
@@ -237,7 +339,7 @@ class TrustsEveryPrize(OP):
         (ManyEnds(), r"finished is absorbing: .* not exactly one feasible node at step \d+ \(row"),
         (WideFeatures(), r"features: group 1 is torch.float32 \[16, 8, 3\]; expected torch.float32 \[16, 8, 4\]"),
         (ShuffledColumns(), r"features: the first two columns .* are not the coordinates"),
-        (AsksTheHost(), r"no host synchronisation: HostSync: aten._local_scalar_dense"),
+        (AsksTheHost(), r"no host synchronisation: .*HostSync: aten._local_scalar_dense"),
         (FreeTravel(), r"leg lengths come from the distance matrix: distances 1000 times as long"),
         (OnlyCoordinates(), r"leg lengths come from the distance matrix"),
         (ForgetsALeg(), r"cost counts every leg: the leg of step 1 made much longer does not raise the cost \(row"),
@@ -264,8 +366,28 @@ class TrustsEveryPrize(OP):
         (NoSuchAttribute(), r"attributes: has_depot is None; it must be a bool"),
         (FarStarts("const"), r"starts: a node is a start, but not feasible as the first node \(row"),
         (CountsWhatIsHidden(), r"before a visit: real_prize of unvisited nodes change the context of step 0 \(row"),
-        (ShowsWhatIsHidden(), r"before a visit: real_prize of unvisited nodes change the features of step 0 \(row"),
+        (
+            ShowsWhatIsHidden(),
+            r"real_prize of unvisited nodes change the step_features of step 0 \(row",
+        ),
         (MaskOfPlaces("dist"), r"with a matrix, places decide nothing: starts\(\) differs"),
+        (SeesTheBatch(), r"instances of a batch do not see each other: the features of group 1 differ \(row"),
+        (KeepsItsOwnCount(), r"a state holds all there is to know of the steps before: the step_features differs at"),
+        (Undefined(), r"step_features: step 0: a feature is not finite \(row"),
+        (
+            LongIsCheap(),
+            r"cost counts every leg: the leg of step 1 made much longer lowers the cost, which is min",
+        ),
+        (PrizesCost("const"), r"cost is minimised: prizes count as negative costs, but no cost is below 0"),
+        (SaysNo(), r"check\(\) gives False; what is wrong must be raised, as Infeasible or InputError"),
+        (Mistyped(), r"cvrp: context: test_problem_contract.py, line \d+: AttributeError: .* no attribute 'rooom'"),
+        (OnTheCPU(), r"on the instance's device .*: test_problem_contract.py, line \d+: RuntimeError: .*device"),
+        (DrawnOnTheCPU(), r"on the instance's device .*: sample makes capacity elsewhere; say device=xy.device"),
+        (
+            BroughtToTheCPU(),
+            r"on the instance's device .*: test_problem_contract.py, line \d+: NotImplementedError",
+        ),
+        (NoTuple(), r"sample: it gives a Record; expected a NamedTuple of tensors, xy and distances among them"),
         (TrustsEveryPrize("dist"), r"validate: NaN in prize is not refused with InputError"),
     ],
     ids=lambda value: type(value).__name__ if not isinstance(value, str) else "",

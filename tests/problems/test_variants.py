@@ -64,7 +64,7 @@ def test_a_name_generates_its_public_set():
     [
         ("vrpbmb", None, r"unknown problem 'vrpbmb'; the choices are tsp, .*; and, for variants, cvrp, .*mdovrpmbltw$"),
         ("tsp", "routefinder", r"unknown variant 'tsp'; the choices are cvrp, .*"),
-        ("ovrp", "paper", r"unknown problem 'ovrp'; the choices are tsp, .*"),
+        ("ovrp", "paper", r"the set 'paper' has no ovrp; leave the set out$"),
         ("cvrp", "solomon", r"unknown set 'solomon'; the choices are paper, routefinder$"),
     ],
 )

@@ -129,6 +129,9 @@ def test_a_column_of_the_user_does_not_hide_one_of_ours():
 def test_dates_in_tables_have_no_letter_between():
     rows = list(csv.DictReader(io.StringIO(planned(city(day="2026-11-16")).to_csv())))
     assert rows[1]["arrival"] == "2026-11-16 09:00:00"
+    for zone, words in ((0.0, "Z"), (-12_600.0, "-03:30"), (7200.0, "+02:00")):
+        rows = list(csv.DictReader(io.StringIO(planned(city(day="2026-11-16", zone=zone)).to_csv())))
+        assert rows[1]["arrival"] == f"2026-11-16 09:00:00{words}"
 
 
 # ------------------------------------------------------------------------------------------------- VROOM
@@ -142,6 +145,7 @@ def test_vroom_has_its_own_names_and_whole_seconds():
     assert document["summary"]["waiting_time"] == 1800
     assert document["summary"]["duration"] == 24 * 600
     assert document["summary"]["service"] == 1500
+    assert document["summary"]["distance"] == 24_000, "metres, as VROOM has them"
     steps = document["routes"][0]["steps"]
     assert [step["type"] for step in steps] == ["start", "job", "job", "job", "end"]
     cy = steps[3]

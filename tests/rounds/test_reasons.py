@@ -13,7 +13,7 @@ from round_cases import line, stop, van
 from routelearn.rounds import reasons
 from routelearn.rounds.model import Break, Round
 from routelearn.rounds.plan import Drive, Plan
-from routelearn.rounds.reasons import explain, filled, reason, with_reasons
+from routelearn.rounds.reasons import explain, filled, with_reasons
 from routelearn.rounds.referee import judge
 from routelearn.rounds.survey import Survey
 from routelearn.rounds.timing import RULES, plan_of, schedule
@@ -89,9 +89,14 @@ FULL = [stop(0, delivery=(5.0,)), stop(1, delivery=(5.0,))]
         (
             line(2, van(shift=(0.0, 30.0))),
             [Drive(0, (0,))],
-            "the shift of every free vehicle ends before: van would end at 40, its shift ends 30",
+            "the shift of every free vehicle ends before: vehicle van would end at 40, its shift ends 30",
         ),
-        (line(2, van(max_stops=1)), [Drive(0, (0,))], "with it vehicle van makes 2 stops; at most 1 is allowed"),
+        (
+            line(2, van(id="vehicle", max_stops=1)),
+            [Drive(0, (0,))],
+            "with it, a vehicle makes 2 stops; at most 1 is allowed",
+        ),
+        (line(2, van(max_stops=1)), [Drive(0, (0,))], "with it, vehicle van makes 2 stops; at most 1 is allowed"),
         (
             line([stop(0), stop(1, only=frozenset({"other"}))], van(), van(id="other", max_distance=1)),
             [Drive(0, (0,))],
@@ -100,19 +105,19 @@ FULL = [stop(0, delivery=(5.0,)), stop(1, delivery=(5.0,))]
         (
             line([stop(0, windows=((10.0, 10.0),)), stop(1, service=9.0)], van(shift=(0, 48))),
             [Drive(0, (0,))],
-            "the shift of every free vehicle ends before: van would end at 49, its shift ends 48",
+            "the shift of every free vehicle ends before: vehicle van would end at 49, its shift ends 48",
         ),
         (
             line([stop(i, windows=((0.0, 10.0 * (i + 1)),), service=9.0 if i == 1 else 0.0) for i in range(3)]),
             [Drive(0, (0, 2))],
-            "would make van late at s2",
+            "would make vehicle van late at s2",
         ),
     ],
 )
 def test_words(round: Round, drives: list[Drive], words: str) -> None:
     plan = plan_of(replace(round, allow_unassigned=True), drives)
     assert not plan.violations
-    assert reason(round, plan, plan.unassigned[0].stop) == words
+    assert explain(round, plan, plan.unassigned[0].stop).words == words
 
 
 def test_reasons_of_a_large_round_are_true() -> None:
@@ -141,7 +146,7 @@ def test_several_rules_are_all_named() -> None:
 def test_a_trip_of_its_own_is_tried() -> None:
     round = line(FULL, van(capacity=(8.0,), trips=2, reloads=(0,), shift=(0.0, 60.0)))
     plan = plan_of(replace(round, allow_unassigned=True), [Drive(0, (0,))])
-    assert reason(round, plan, 1) == "was not assigned, though vehicle van could serve it"
+    assert explain(round, plan, 1).words == "was not assigned, though vehicle van could serve it"
     short = replace(round, vehicles=(replace(round.vehicles[0], shift=(0.0, 50.0)),))
     assert explain(short, plan, 1).rule == "capacity"
 
@@ -158,14 +163,15 @@ def test_a_stop_that_fits_is_filled_in_where_it_is_cheapest() -> None:
 
 def test_a_stop_that_is_left_out_for_its_penalty() -> None:
     round = line([stop(0), stop(1, penalty=5.0)])
-    assert reason(round, plan_of(round, [Drive(0, (0,))]), 1) == "would cost 20 more to serve; leaving it out costs 5"
+    found = explain(round, plan_of(round, [Drive(0, (0,))]), 1)
+    assert found.words == "would cost 20 more to serve; leaving it out costs 5"
 
 
 def test_a_stop_that_would_leave_no_time_for_a_break() -> None:
     two = (Break(id="a", windows=((2.0, 5.0),), service=30.0), Break(id="b", windows=((6.0, 9.0),), service=5.0))
     round = line(1, van(breaks=two), allow_unassigned=True)
     found = explain(round, plan_of(round, []), 0)
-    assert found.words == "with it vehicle van is still out at 9 without its break b"
+    assert found.words == "with it, vehicle van is still out at 9 without its break b"
     assert fits(found.relaxed, plan_of(round, []), 0)
 
 

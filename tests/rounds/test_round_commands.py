@@ -176,7 +176,7 @@ def test_stops_left_out_are_status_two_unless_allowed(routelearn, files, inserti
     monkeypatch.setattr("routelearn.rounds.files.read_round", read_round, raising=False)
     status, _, err = routelearn("solve", "city.csv", "--seconds", 0)
     assert status == 2
-    assert "'Ed' has no van (Ed)" in err
+    assert "'Ed': has no van (Ed)" in err
     status, out, _ = routelearn("solve", "city.csv", "--seconds", 0, "--allow-unassigned")
     assert status == 0
     assert "left out: Ed: has no van (Ed)" in out
@@ -204,6 +204,15 @@ def test_only_what_has_begun_by_a_time_is_kept(routelearn, files, inserting):
     kept = [[v["id"] for v in route["visits"] if v.get("kept")] for route in noon["routes"]]
     assert ["Bo", "Ana"] in kept
     assert not any("Cy" in stops for stops in kept)
+    assert all(
+        v["start"] >= "09:00:00"
+        for r in noon["routes"]
+        for v in r["visits"]
+        if v["kind"] == "stop" and not v.get("kept")
+    )
+    assert routelearn("improve", "noon.json", "--seconds", 0, "--out", "later.json")[0] == 0
+    assert (noon["until"], written("later.json")["until"]) == ("9:00", "9:00")
+    assert routelearn("check", "later.json")[0] == 0
 
 
 def test_until_needs_keep_and_a_time_of_the_rounds_kind(routelearn, files, inserting):

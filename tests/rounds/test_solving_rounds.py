@@ -39,6 +39,25 @@ def test_iterations_end_by_count_on_one_thread(inserting):
     assert inserting[1]["threads"] == 2
 
 
+def test_a_plan_to_check_is_drives_ids_or_what_its_json_has():
+    answer = check_round(city(), (Drive(0, (0, 1)), Drive(1, (3,))))
+    for routes in ([["Ana", "Bo"], {"vehicle": "bike", "stops": ["Di"]}], answer.document()["routes"]):
+        assert check_round(city(), routes).plan.drives == answer.plan.drives
+    with pytest.raises(InputError, match="the plan: route 1 visits 'Zoe', which is not among the stops"):
+        check_round(city(), [["Zoe"]])
+
+
+def test_what_is_no_round_is_refused():
+    for ask in (solve_round, lambda it: check_round(it, [])):
+        with pytest.raises(InputError, match=r"'city\.csv' is no round; read one with routelearn\.read_round"):
+            ask("city.csv")
+
+
+def test_rounds_and_their_answers_are_shown_in_a_line():
+    assert repr(city()) == "Round(city.csv: 5 stops, 2 kinds of vehicles)"
+    assert repr(check_round(city(), [])).startswith("RoundSolution(vrp: cost 0, ")
+
+
 @pytest.mark.parametrize("iterations", [-1, 2.5, True])
 def test_iterations_that_are_none_are_refused(inserting, iterations):
     with pytest.raises(InputError, match="iterations is"):
@@ -55,7 +74,32 @@ def test_better_plans_are_heard_of_and_remembered(inserting):
 def test_stops_that_cannot_be_served_are_an_error_that_names_them(inserting, plain_reasons):
     with pytest.raises(InputError) as error:
         solve_round(too_many(), seconds=0.1)
-    assert str(error.value).startswith("city.csv: 1 stop of 5 cannot be served: 'Ed' has no van (Ed); allow unassigned")
+    assert str(error.value).startswith("city.csv: 1 stop of 5 cannot be served: 'Ed': has no van (Ed); allow")
+
+
+def tight(**changes):
+    """Four loads of 6 and four of 4 for four vans of 10: inserted one after the other, some find no place."""
+    base = city(**changes)
+    loads = (4.0, 4.0, 4.0, 4.0, 6.0, 6.0, 6.0, 6.0)
+    stops = tuple(
+        replace(base.stops[1], id=f"S{k}", place=base.stops[k % 5].place, delivery=(load,), windows=((0.0, 24 * HOUR),))
+        for k, load in enumerate(loads)
+    )
+    van = replace(base.vehicles[0], number=4, capacity=(10.0,))
+    return replace(base, stops=stops, vehicles=(van,))
+
+
+@pytest.mark.slow
+def test_where_vehicles_are_just_enough_0_seconds_find_a_place_for_all(monkeypatch):
+    inserted = search.search_round(tight(), seconds=0.0, threads=1)
+    assert plan_of(tight(), inserted).unassigned, "an easier round would show nothing"
+    answer = solve_round(tight(), seconds=0, policy=False)
+    assert sorted(stop for route in answer.plan.routes for stop in route.stops) == list(range(8))
+
+
+def test_the_search_for_a_place_that_there_is_not_ends(inserting, plain_reasons):
+    solve_round(too_many(allow_unassigned=True), seconds=0, policy=False)
+    assert len(inserting) == 1 + solving.FRUITLESS  # what is inserted, and what looks for a place
 
 
 def test_many_such_stops_are_counted(inserting, plain_reasons):

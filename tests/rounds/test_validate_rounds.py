@@ -79,7 +79,11 @@ BAD = [
     (with_legs(LENGTHS[:2, :2]), "3 places, but the durations are 2 x 2; one row for each"),
     (with_legs(np.where(LENGTHS == 5, -1, LENGTHS)), "row 1, column 2 of the durations is negative or not a finite"),
     (replace(BASE, shipments=((0, 5),)), "shipment 1 has no other half"),
-    (replace(BASE, shipments=((0, 1),)), "line 4: 4 of a shipment are unloaded, but 0 are taken along at 'a'"),
+    (replace(BASE, shipments=((0, 1),)), "line 3: 'a' is where a shipment begins, but has a delivery and no pickup"),
+    (
+        replace(with_stop(delivery=(), pickup=(3.0,)), shipments=((0, 1),)),
+        "line 4: 4 of a shipment are unloaded, but 3 are taken along at 'a'",
+    ),
     (replace(BASE, objective="speed"), "objective is 'speed'; the choices are cost, vehicles"),
     (replace(BASE, backhauls="first"), "backhauls is 'first'; the choices are mixed, last"),
     (replace(BASE, most_stops_apart=-1.0), "most stops apart is -1; it cannot be negative"),

@@ -80,11 +80,11 @@ class Arrivals:
         return x.xy[:, :1], torch.cat((x.xy[:, 1:], x.due[:, 1:, None]), -1)
 
     def initial(self, x, solutions):
-        depot = torch.zeros((x.xy.shape[0], solutions), dtype=torch.long)
-        return State(depot, torch.zeros(depot.shape, dtype=x.xy.dtype), is_node(depot, x.xy.shape[1]))
+        depot = torch.zeros((x.xy.shape[0], solutions), dtype=torch.long, device=x.xy.device)
+        return State(depot, x.xy.new_zeros(depot.shape), is_node(depot, x.xy.shape[1]))
 
     def feasible(self, x, s):
-        numbers = torch.arange(x.xy.shape[1])
+        numbers = torch.arange(x.xy.shape[1], device=x.xy.device)
         other = (s.last[..., None] == 0) | ((s.last[..., None] + numbers) % 2 == 1)
         in_time = (s.time[..., None] + legs_from(x, s.last) <= x.due[:, None]) | (s.last[..., None] == 0)
         home = (s.last != 0) | self.done(x, s)
@@ -104,10 +104,10 @@ class Arrivals:
         return None
 
     def starts(self, x):
-        return (torch.arange(x.xy.shape[1]) > 0).expand(x.xy.shape[:2]).contiguous()
+        return (torch.arange(x.xy.shape[1], device=x.xy.device) > 0).expand(x.xy.shape[:2]).contiguous()
 
     def _arrivals(self, x, tour):
-        time = torch.zeros(tour.shape[:2], dtype=x.xy.dtype)
+        time = x.xy.new_zeros(tour.shape[:2])
         arrivals = []
         for origin, target in zip(from_depot(tour).unbind(-1), tour.unbind(-1), strict=False):
             time = torch.where(target == 0, 0.0, time + leg(x, origin, target))

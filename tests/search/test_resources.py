@@ -249,7 +249,7 @@ def test_a_resource_without_a_method_is_refused() -> None:
             return (Unclear(1.0),)
 
     x = get("cvrp").sample(NumpyRng(0), 1, 5)
-    with pytest.raises(InputError, match=r"^cvrp: numba cannot compile the resources Unclear: .+$") as raised:
+    with pytest.raises(InputError, match=r"^cvrp: the resource Unclear: numba cannot compile extend: .+$") as raised:
         RoutesEngine(Unknown(), x, 0)
     assert "\n" not in str(raised.value)
     with pytest.raises(InputError, match="Lame has no extend, and no single with add or join"):

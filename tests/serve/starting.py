@@ -69,13 +69,12 @@ class Server:
         return sum(float(line.split()[-1]) for line in lines if line.startswith(name))
 
     def worker_pids(self):
-        children = subprocess.run(
-            ["ps", "-ww", "-o", "pid=,args=", "--ppid", str(self.process.pid)],
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.splitlines()
-        pids = [int(line.split()[0]) for line in children if "spawn_main" in line]
+        def children(pid):
+            command = ["ps", "-ww", "-o", "pid=,args=", "--ppid", str(pid)]
+            return subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines()
+
+        [forks] = [line for line in children(self.process.pid) if "multiprocessing.forkserver" in line]
+        pids = [int(line.split()[0]) for line in children(forks.split()[0])]
         assert len(pids) >= 3, "one for each lane at least"
         return pids
 

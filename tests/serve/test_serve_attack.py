@@ -300,6 +300,22 @@ def test_the_word_bearer_may_be_written_in_any_case(guarded):
         assert post(guarded, "/solve", {"coords": SQUARE, "seconds": 0}, headers=headers).status_code == status
 
 
+def test_wrong_tokens_and_ids_of_jobs_are_told_late_and_take_nobodys_room(guarded):
+    from routelearn.serve.limits import GUESS_SECONDS
+
+    right = {"authorization": f"Bearer {guarded.unlimited}"}
+    for headers, path, status in (({}, "/v1/jobs", 401), (right, "/v1/jobs/none", 404), (right, "/v1/problems", 200)):
+        began = time.perf_counter()
+        answered = httpx.get(guarded.url + path, headers=headers)
+        assert answered.status_code == status
+        assert status == 200 or time.perf_counter() - began >= GUESS_SECONDS
+    with httpx.Client() as client, connect(guarded) as trying:
+        trying.sendall(b"GET /v1/jobs HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        told = [client.get(f"{guarded.url}/metrics").text for _ in range(5)]
+        assert answer(trying)[0] == 401
+    assert all("\nroutelearn_in_flight 1.0\n" in one for one in told), "only who asks for the counters is counted"
+
+
 def test_paths_open_without_a_token_are_those_of_the_docs(guarded):
     from routelearn.serve.guard import OPEN
 

@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from paper_problems import PAPER
 
 import routelearn
@@ -47,6 +49,49 @@ def test_clients_take_turns_however_much_one_of_them_sends(loop):
     queue = queued(loop, "a", "a", "a", "a", "b", "c")
     assert [ticket.client for ticket in queue.take(4)] == ["a", "b", "c", "a"]
     assert queue.size == 2
+
+
+def test_longer_work_costs_a_client_several_turns(loop):
+    queue = queued(loop, *"aaaaabbbbb")
+    order = []
+    while queue.size:
+        [ticket] = queue.take(1)
+        order.append(ticket.client)
+        queue.charge(ticket.client, 1.5 if ticket.client == "a" else 0.5)
+    assert "".join(order) == "abbbabbaaa", "three turns of a half second for one of a and a half"
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.floats(0, 5)), min_size=1, max_size=30),
+    st.lists(st.integers(1, 3), min_size=30, max_size=30),
+    st.integers(1, 5),
+)
+def test_whatever_clients_owe_every_ticket_is_taken_once(asked, steps, most):
+    loop = asyncio.new_event_loop()
+    queue = queued(loop, *(client for client, _ in asked))
+    queue.most = most
+    taken = []
+    for step in steps:
+        for ticket in queue.take(step):
+            taken.append(ticket.number)
+            queue.charge(*asked[ticket.number])
+    assert sorted(taken) == list(range(len(asked)))
+    assert all(owed > 0 for owed in queue.owed.values())
+    loop.close()
+
+
+def test_who_is_alone_waits_for_nobody_whatever_it_owes(loop):
+    queue = queued(loop, "a", "a", "b")
+    queue.charge("a", 60.0)
+    queue.charge("b", 30.0)
+    assert [ticket.client for ticket in queue.take(3)] == ["b", "a", "a"]
+
+
+def test_debts_of_clients_that_never_come_back_are_forgotten(loop):
+    queue = queued(loop, most=3)
+    for client in "abcde":
+        queue.charge(client, 9.0)
+    assert list(queue.owed) == ["c", "d", "e"]
 
 
 def test_a_full_queue_names_limit_and_value(loop):
@@ -232,8 +277,7 @@ def test_a_problem_that_does_not_explain_itself_can_be_watched_all_the_same(monk
     original = thinking.prepare
 
     def prepared(*arguments):
-        query = original(*arguments)
-        return answering.Query(query.stops, query.converted._replace(problem=Silent()))
+        return original(*arguments)._replace(problem=Silent())
 
     monkeypatch.setattr(thinking, "prepare", prepared)
     shown = thinking.think(fields, LIMITS)
@@ -251,7 +295,7 @@ def test_the_likely_problem_is_the_one_the_stops_are_read_as():
     for name in PAPER:
         fields = random_instance(name, 5, 0)
         del fields["problem"]
-        assert likely_problem(fields) == answering.prepare(fields, LIMITS).converted.problem.name
+        assert likely_problem(fields) == answering.prepare(fields, LIMITS).problem.name
     assert likely_problem({"coords": [], "prize": [0.0], "min_prize": 1.0}) == "pctsp"
 
 
@@ -401,8 +445,8 @@ def test_a_model_of_ones_own_constructs_thinks_and_searches(own_model):
     fields = random_instance("tsp", 12, 0)
     query = answering.prepare(fields, LIMITS)
     policy = routelearn.load_model(path=own_model).policy
-    tour = decode(PROBLEMS["tsp"], policy, query.converted.policy, "greedy").tour
-    cost = float(PROBLEMS["tsp"].cost(query.converted.referee, tour))
+    tour = decode(PROBLEMS["tsp"], policy, query.policy, "greedy").tour
+    cost = float(PROBLEMS["tsp"].cost(query.referee, tour))
     greedy = OPTIONS | fields | {"decode": "greedy"}
     assert answering.solve(greedy, LIMITS, Board(), None, own)["cost"] == pytest.approx(cost)
     assert answering.solve(greedy, LIMITS, Board(), None)["cost"] < cost, "the shipped one has learnt something"

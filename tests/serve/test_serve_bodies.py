@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import json
+import math
 import os
 import threading
 import time
@@ -14,6 +17,7 @@ from hypothesis import strategies as st
 from requesting import SQUARE
 
 from routelearn.problems import PROBLEMS
+from routelearn.runtime.garbage import collected_later
 
 parsing = pytest.importorskip("routelearn.serve.parsing")
 schemas = pytest.importorskip("routelearn.serve.schemas")
@@ -74,7 +78,7 @@ def test_a_body_that_is_wrong_everywhere_has_one_error(what):
     """A million of them took 4 GB, and the event loop waited seconds for a list of them."""
     given = WRONG_EVERYWHERE[what]
     kinds = schemas.bodies()
-    for kind, body in ((kinds.solve_or_round, given), (kinds.batch, {"instances": [given] * 3})):
+    for kind, body in ((kinds.taken("/solve"), given), (kinds.batch, {"instances": [given] * 3})):
         with pytest.raises(RequestValidationError) as caught:
             parsing._fields(TypeAdapter(kind), json.dumps(body).encode())
         assert 1 <= len(caught.value.errors()) <= 2  # an id is text or a number: one for each
@@ -110,23 +114,50 @@ def told(loads, body):
         return json.JSONDecodeError, error.msg, error.pos
 
 
-def test_a_large_body_leaves_the_interpreter_to_others():
-    """Four megabytes of places, numbers or instances: no stretch in which another thread cannot run."""
-    pairs, flat = [[0.1234, 0.5678]] * 200_000, [1] * 1_900_000
-    for body in ({"coords": pairs}, {"demand": flat}, {"instances": [{"coords": pairs[:2000]}] * 100}):
-        text, pauses, done = json.dumps(body).encode(), [0.0], threading.Event()
+def longest_pause(loads, text):
+    """The longest stretch in which another thread could not run while a text is read."""
+    seen, done = [], threading.Event()
 
-        def watch(pauses=pauses, done=done):
-            while not done.is_set():
-                pauses.append(time.perf_counter())
+    def watch():
+        while not done.is_set():
+            seen.append(time.perf_counter())
 
-        thread = threading.Thread(target=watch)
+    thread = threading.Thread(target=watch)
+    with collected_later():  # as the service does
         thread.start()
-        parsing.loads(text)
+        loads(text)
         done.set()
         thread.join()
-        gaps = [after - before for before, after in pairwise(pauses[1:])]
-        assert sum(gap > 1e-3 for gap in gaps) >= 8, "in one call it would be one gap"
+    return max(after - before for before, after in pairwise(seen))
+
+
+def test_a_large_body_leaves_the_interpreter_to_others():
+    """Four megabytes of places, numbers or instances hold up other threads for half as long as one call, or less."""
+    pairs, flat = [[0.1234, 0.5678]] * 200_000, [1] * 1_900_000
+    for body in ({"coords": pairs}, {"demand": flat}, {"instances": [{"coords": pairs[:2000]}] * 100}):
+        text = json.dumps(body).encode()
+        ours, whole = math.inf, math.inf
+        for _ in range(12):  # on a busy machine the other thread may wait for a processor, too
+            ours, whole = min(ours, longest_pause(parsing.loads, text)), min(whole, longest_pause(json.loads, text))
+            if ours < whole / 2:
+                break
+        assert ours < whole / 2
+
+
+def test_a_large_body_leaves_no_lists_for_the_collector():
+    """Its next pass over them, and giving them back, would each hold the event loop."""
+    body = json.dumps({"instances": [{"coords": [[0.5, 1]] * 2000, "matrix": [[0.5] * 50] * 50}] * 10}).encode()
+    adapter = TypeAdapter(schemas.bodies().batch)
+
+    def tracked():
+        gc.collect()
+        return len(gc.get_objects())
+
+    before = tracked()
+    fields = asyncio.run(parsing.Parser().read(adapter, body))
+    assert tracked() - before < 1000
+    assert fields["instances"][9]["coords"].tolist() == [[0.5, 1.0]] * 2000
+    assert [row.tolist() for row in fields["instances"][9]["matrix"]] == [[0.5] * 50] * 50
 
 
 def only_2xx_and_4xx(server, examples):

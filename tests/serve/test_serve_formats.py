@@ -142,3 +142,12 @@ def test_a_job_that_runs_has_no_other_format_yet(guarded):
     told = guarded.ask("GET", job, token, headers={"accept": CSV})
     assert (told.status_code, "it is done" in told.json()["error"]) == (409, True)
     guarded.ask("DELETE", job, token)
+
+
+@pytest.mark.extra
+def test_a_job_that_failed_has_no_format_and_is_not_waited_for(guarded):
+    job = guarded.job({"coords": SQUARE, "demand": [0, 1, 2, 3, 4]})
+    told = guarded.ask("GET", f"/v1/jobs/{job['id']}", guarded.token("many"), headers={"accept": CSV})
+    assert (job["state"], told.status_code) == ("failed", 409)
+    assert told.json()["error"].endswith("it has no answer; application/json says why")
+    assert "retry-after" not in told.headers

@@ -209,7 +209,8 @@ def test_too_many_requests_are_told_to_wait(narrow):
 def test_a_token_is_asked_for_if_there_is_one_and_pages_of_an_origin_let_in(guarded):
     assert post(guarded, "/solve", {"coords": SQUARE, "seconds": 0}).status_code == 401
     wrong = {"authorization": "Bearer nothing"}
-    assert post(guarded, "/solve", {"coords": SQUARE, "seconds": 0}, headers=wrong).status_code == 401
+    refused = post(guarded, "/solve", {"coords": SQUARE, "seconds": 0}, headers=wrong)
+    assert (refused.status_code, refused.json()["error"].split(";")[0]) == (401, "the given token is not known")
     right = {"authorization": f"Bearer {guarded.unlimited}"}
     assert post(guarded, "/solve", {"coords": SQUARE, "seconds": 0}, headers=right).status_code == 200
     assert httpx.get(f"{guarded.url}/").status_code == 200
@@ -295,6 +296,27 @@ def test_head_is_answered_as_get_without_the_body(server):
         assert (head.status_code, head.content) == (200, b"")
         assert head.headers["content-length"] == str(len(whole.content))
     assert httpx.head(f"{server.url}/solve").status_code == 405
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "words", "allowed"),
+    [
+        ("GET", "/v1/solv", 404, "/v1/solv: there is no such path; /docs shows those that are", None),
+        ("POST", "/v1/solve/", 404, "/v1/solve/: there is no such path; /docs shows those that are", None),
+        ("GET", "/page/nothing.js", 404, "/page/nothing.js: there is no such path; /docs shows those that are", None),
+        ("GET", "/solve", 405, "/solve: GET is not possible here; use POST", "POST"),
+        ("PUT", "/v1/jobs", 405, "/v1/jobs: PUT is not possible here; use GET, POST", "GET, POST"),
+        ("PUT", "/v1/jobs/a", 405, "/v1/jobs/a: PUT is not possible here; use DELETE, GET", "DELETE, GET"),
+        ("POST", "/livez", 405, "/livez: POST is not possible here; use GET", "GET"),
+        ("GET", "/v1/jobs/" + 50 * "a", 404, "no such job: its id is wrong", None),
+    ],
+)
+def test_a_request_that_nobody_takes_is_told_what_would_be(server, method, path, status, words, allowed):
+    """As every refusal is; never sent elsewhere, to an address that a proxy before the service would not know."""
+    told = httpx.request(method, server.url + path)
+    assert told.status_code == status
+    assert told.json()["error"].startswith(words)
+    assert told.headers.get("allow") == allowed
 
 
 def test_requests_that_arrive_together_share_a_batch(server):

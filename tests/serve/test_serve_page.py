@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import csv
+import io
 import json
 from pathlib import Path
 
@@ -9,6 +12,7 @@ import pytest
 from dispatch_cases import CP1252, REFUSED, SOLVED
 from on_page import choose, place, solve, stops
 
+from routelearn.data import csv_file
 from routelearn.errors import InputError
 from routelearn.rounds.files import parse_round
 
@@ -182,6 +186,51 @@ def test_a_limit_that_cannot_be_is_told_at_its_field(page):
     assert "more than the capacity 1" in page.locator(".error").inner_text()
 
 
+def test_what_is_no_number_is_told_and_what_was_there_stays(page):
+    choose(page, "cvrp", 5)
+    page.click("#details summary")
+    page.fill("#limit-capacity", "12,5")
+    page.locator("#limit-capacity").blur()
+    assert page.locator(".error").count() == 0, "a decimal comma is one"
+    for field, name, wrong in (
+        ("#limit-capacity", "capacity", "many"),
+        ("[aria-label='x of stop 2']", "x of stop 2", ""),
+        ("[aria-label='demand of stop 3']", "demand of stop 3", "2 3"),
+    ):
+        before = page.input_value(field)
+        page.fill(field, wrong)
+        page.locator(field).blur()
+        told = page.locator(".error").inner_text()
+        assert told == f"{name} is '{wrong}'; a number is needed, so it stays {before}"
+        assert page.input_value(field) == before
+    page.fill("#seconds", "")
+    page.click("#solve")
+    page.wait_for_selector(".error:has-text('seconds is empty')")
+    page.fill("#seconds", "0.1")
+    with page.expect_request("**/solve/stream") as asked:
+        solve(page)
+    assert asked.value.post_data_json["capacity"] == 12.5
+
+
+def test_a_table_of_many_stops_says_how_many_it_does_not_show(page):
+    choose(page, "tsp", 310)
+    page.click("#details summary")
+    assert page.locator("#table tr").last.inner_text() == "and 10 more, which are on the map"
+
+
+def test_the_list_of_routes_has_their_order_and_is_lit_with_the_map(page):
+    choose(page, "cvrp", 15)
+    page.fill("#seconds", "0.2")
+    solve(page)
+    orders = page.locator("#board-a .order").all_text_contents()
+    assert sorted(int(name) for order in orders for name in order.split(" → ")[1:-1]) == list(range(1, 16))
+    assert {end for order in orders for end in (order.split(" → ")[0], order.split(" → ")[-1])} == {"0"}
+    page.hover("#board-a .stop[data-index='7']")
+    lit = page.locator("#board-a .routes li.lit .order").all_text_contents()
+    assert len(lit) == 1
+    assert "7" in lit[0].split(" → ")
+
+
 def test_a_limit_that_changes_ends_the_search_for_the_old_one(page):
     choose(page, "cvrp", 40)
     page.fill("#seconds", "20")
@@ -309,6 +358,54 @@ def test_downloads_hold_the_answer(page):
     assert "polyline" in texts["svg"]
 
 
+@pytest.mark.parametrize("problem", ["cvrp", "sdvrp", "op-unif"])
+def test_saved_tables_have_what_the_service_writes(page, server, problem):
+    """The same columns and, but for the order of the routes, the same properties."""
+    import httpx
+
+    choose(page, problem, 6)
+    page.fill("#seconds", "0.2")
+    with page.expect_request("**/solve/stream") as asked:
+        solve(page)
+    with page.expect_download() as info:
+        page.click("#downloads [data-kind=csv]")
+    fields = asked.value.post_data_json | {"seconds": 0}
+    theirs = httpx.post(f"{server.url}/v1/solve", json=fields, headers={"accept": "text/csv"}).text
+    ours = list(csv.DictReader(io.StringIO(Path(info.value.path()).read_text())))
+    [of_stop] = {len(line) for line in ours}
+    reference = list(csv.DictReader(io.StringIO(theirs)))
+    assert list(ours[0]) == list(reference[0])
+    assert of_stop == len(reference[0])
+    known = {line["id"]: line for line in reference}
+    for line in ours:
+        for name in set(line) - {"route", "position", "id", "amount"}:
+            assert float(line[name]) == pytest.approx(float(known[line["id"]][name])), (line, name)
+    if "amount" in ours[0]:
+        brought = [float(line["amount"]) for line in ours if line["amount"]]
+        assert sum(brought) == pytest.approx(sum(fields["demand"]))
+
+
+def linked(page, server, fields):
+    """Go to the link that holds these fields."""
+    text = base64.urlsafe_b64encode(json.dumps(fields).encode()).decode().rstrip("=")
+    page.goto("about:blank")
+    page.goto(f"{server.url}/#{text}")
+
+
+def test_a_name_that_a_spreadsheet_would_run_is_saved_as_text(page, server):
+    names = ["=1+1", "+1+cmd|'a'", "-A", "@x", "+49 30 12", "-4.5", "'=1", "plain"]
+    linked(page, server, {"ids": names, "coords": [[i, i * i] for i in range(len(names))]})
+    page.wait_for_function(f"document.querySelectorAll('#board-a .stop').length === {len(names)}")
+    page.fill("#seconds", "0.1")
+    solve(page)
+    with page.expect_download() as info:
+        page.click("#downloads [data-kind=csv]")
+    saved = {line["id"] for line in csv.DictReader(io.StringIO(Path(info.value.path()).read_text()))}
+    output = io.StringIO()
+    csv_file.writer(output)(names)
+    assert saved == set(next(csv.reader(io.StringIO(output.getvalue()))))
+
+
 def test_a_link_reproduces_the_instance(page, server):
     choose(page, "cvrp", 7)
     page.click("#link")
@@ -319,6 +416,13 @@ def test_a_link_reproduces_the_instance(page, server):
     page.wait_for_function("document.querySelectorAll('#board-a .stop').length === 8")
     assert page.input_value("#problem") == "cvrp"
     assert page.input_value("#limit-capacity") == capacity
+
+
+@pytest.mark.parametrize("fields", ["no object", {"coords": []}, {"coords": [["x", 1], [2, 3]]}, {"latlon": 3}])
+def test_a_damaged_link_is_told(page, server, fields):
+    linked(page, server, fields)
+    page.wait_for_selector(".error:has-text('the link is damaged')")
+    assert stops(page) == 0
 
 
 @pytest.mark.parametrize(

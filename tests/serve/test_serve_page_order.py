@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from on_page import choose, opened, solve_round, stops
+from on_page import choose, opened, solve, solve_round, stops
 
 pytestmark = [pytest.mark.extra, pytest.mark.slow]
 
@@ -42,6 +42,27 @@ def test_a_file_is_dropped_on_the_map(page):
     page.wait_for_selector(".error:has-text('several files')")
 
 
+def test_a_file_that_is_refused_is_read_again_when_its_vehicles_are_told(page):
+    table = "id,lat,lon,open,close,demand\ndepot,52.5,13.4,,,\nA,52.4,13.5,08:00,10:00,3\n"
+    drop(page, "#board-a svg.map", ("orders.csv", table))
+    for field, value in (("capacity", "100"), ("speed", "30")):
+        page.wait_for_selector(f"#fleet-{field}[aria-invalid=true]")
+        assert page.locator(f"#fleet-{field}").is_visible(), "the fields are opened"
+        page.fill(f"#fleet-{field}", value)
+        page.locator(f"#fleet-{field}").blur()
+    page.wait_for_selector("#round:not([hidden])")
+    assert page.locator("#round-title").inner_text() == "orders.csv: 1 stop"
+    read = page.locator("#round-plan .read")
+    assert read.locator("th").all_inner_texts() == ["stop", "delivery", "windows"]
+    assert read.locator("td").all_inner_texts() == ["A", "3", "08:00\N{EN DASH}10:00"]
+
+
+def test_a_folder_that_is_dropped_is_told(page):
+    page.evaluate("() => { File.prototype.arrayBuffer = () => Promise.reject(new DOMException('', 'NotFoundError')) }")
+    assert not drop(page, "#board-a svg.map", ("orders", ""))
+    page.wait_for_selector("[data-errors=stops] .error:has-text('orders: cannot be read; choose a file')")
+
+
 @pytest.mark.parametrize("then", ["#clear", "problem"])
 def test_stops_that_come_too_late_do_not_undo_what_was_done_since(page, then):
     choose(page, "tsp", 5)
@@ -58,12 +79,39 @@ def test_stops_that_come_too_late_do_not_undo_what_was_done_since(page, then):
     assert page.locator("#problem").input_value() == ("op-unif" if then == "problem" else "tsp")
 
 
+def test_what_is_solved_are_the_stops_that_are_still_being_fetched(page):
+    choose(page, "tsp", 5)
+    held = hold(page, "**/random?*")
+    page.fill("#random-n", "7")
+    page.fill("#seconds", "0.2")
+    page.click("#random")
+    wait_for(page, held)
+    page.click("#solve")
+    held[0].continue_()
+    page.wait_for_selector("#board-a figcaption strong")
+    assert stops(page) == 7
+
+
+def test_nothing_is_solved_where_the_stops_could_not_be_fetched(page):
+    choose(page, "tsp", 5)
+    held = hold(page, "**/random?*")
+    page.click("#random")
+    wait_for(page, held)
+    page.click("#solve")
+    held[0].fulfill(status=422, json={"error": "no such stops"})
+    page.wait_for_selector(".error:has-text('no such stops')")
+    page.wait_for_timeout(300)
+    assert page.locator("#board-a figcaption strong").count() == 0
+    page.fill("#seconds", "0.2")
+    solve(page)  # those that are there
+
+
 @pytest.mark.parametrize("body", ["", 'event: better\ndata: {"error": '])
 def test_a_search_whose_connection_breaks_off_is_told(page, body):
     choose(page, "tsp", 5)
     page.route("**/solve/stream", lambda route: route.fulfill(status=200, content_type="text/event-stream", body=body))
     page.click("#solve")
-    page.wait_for_selector(".error:has-text('the connection to the service was lost')", timeout=5000)
+    page.wait_for_selector(".error:has-text('the connection to the service was lost')")
     assert page.locator("#stop").is_disabled()
 
 
@@ -77,7 +125,7 @@ def test_a_second_run_of_the_score_board_can_be_stopped(page):
             page.click("#scores-run")
     page.wait_for_timeout(300)
     assert "Instance 1" in page.locator("#scores-status").inner_text()
-    page.click("#scores-stop", timeout=5000)
+    page.click("#scores-stop")
     page.wait_for_function("document.getElementById('scores-status').textContent === 'Stopped.'")
 
 
@@ -86,7 +134,7 @@ def test_the_score_board_draws_no_more_instances_than_it_says(page):
     page.select_option("#scores-which", "random")
     page.fill("#scores-count", "100000")
     page.click("#scores-run")
-    page.wait_for_selector(".error:has-text('at most 50')", timeout=5000)
+    page.wait_for_selector(".error:has-text('at most 50')")
 
 
 @pytest.fixture
@@ -95,6 +143,13 @@ def view(server, browser):
         page.fill("#seconds", "0.3")
         solve_round(page)
         yield page
+
+
+# Whether the first vehicle visits these stops in this order.
+NAMED = """(names) => {
+  const rows = document.querySelector("#round-plan .vehicle").querySelectorAll("tr[data-id]");
+  return String([...rows].map((one) => one.dataset.id)) === String(names);
+}"""
 
 
 def rows(page):
@@ -115,8 +170,9 @@ def test_two_moves_before_an_answer_are_both_made(view):
         with view.expect_response("**/check"):
             route.continue_()
     a, b, c, d, e, *rest = before
+    view.wait_for_function(NAMED, arg=[b, a, c, e, d, *rest])
     view.wait_for_timeout(300)
-    assert names(view) == [b, a, c, e, d, *rest]
+    assert names(view) == [b, a, c, e, d, *rest], "and the older answer changes nothing"
     view.click("#round-undo")
     assert names(view) == before
 
@@ -146,12 +202,24 @@ def test_alt_and_an_arrow_never_leave_the_page(view):
 
 
 def test_closing_a_round_ends_its_search(view):
-    view.fill("#seconds", "30")
+    view.fill("#seconds", "60")
     view.click("#solve")
     view.click("#round-close")
-    view.wait_for_function("document.getElementById('stop').disabled", timeout=5000)
+    view.wait_for_function("document.getElementById('stop').disabled", timeout=50_000)  # before its time is over
 
 
 def test_a_file_is_dropped_on_an_itinerary(view):
     assert not drop(view, "#round-plan tr[data-id]", ("a.csv", CSV))
     view.wait_for_function("document.querySelectorAll('#board-a .stop').length === 3")
+
+
+def test_stops_that_cannot_be_served_are_left_out_when_asked(view):
+    view.click("#fleet-table [aria-label='remove Van 2']")
+    view.click("#solve")
+    view.wait_for_selector("[data-errors=solve] .error:has-text('cannot be served')")
+    view.check("#allow-unassigned")
+    view.click("#solve")
+    view.wait_for_selector("#round-title:has-text('left out')")
+    view.wait_for_function("document.getElementById('stop').disabled")
+    assert view.locator(".left-out p[data-id]").count() >= 1
+    assert view.locator(".error").count() == 0

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
+from pathlib import Path
+
 import pytest
 from on_page import opened, solve_round
 
@@ -89,6 +94,39 @@ def test_a_stop_is_moved_by_keys_and_the_move_undone(view):
     assert view.evaluate("document.activeElement.dataset.id") == name, "the focus goes along"
     view.click("#round-undo")
     assert view.locator("#round-plan tr[data-id]").first.get_attribute("data-id") == name
+
+
+def test_a_stop_is_left_out_and_taken_back_by_keys(view):
+    last = view.locator("#round-plan .vehicle").last.locator("tr[data-id]").first
+    name = last.get_attribute("data-id")
+    last.focus()
+    free, places = view.locator("#round-plan .free").count(), []
+    for key in (*["ArrowRight"] * (1 + free), "ArrowLeft"):  # past the vehicles that are free, and back
+        view.evaluate("document.activeElement.dataset.before = ''")
+        view.keyboard.press(f"Alt+{key}")
+        view.wait_for_function("document.activeElement.matches('[data-id]:not([data-before])')")
+        assert view.evaluate("document.activeElement.dataset.id") == name, "the focus goes along"
+        places.append(view.evaluate("document.activeElement.tagName"))
+    assert places[-2:] == ["P", "TR"], "left out, and on a line again"
+    view.click("#round-undo")
+
+
+def test_a_plan_is_saved_as_the_service_writes_it(view):
+    names, saved = view.locator("#round-plan tr[data-id]").evaluate_all("all => all.map((one) => one.dataset.id)"), {}
+    for kind in ("json", "csv", "geojson", "vroom.json"):
+        with view.expect_download() as info:
+            view.click(f"#round-downloads [data-form='{kind}']")
+        assert info.value.suggested_filename == f"plan.{kind}"
+        saved[kind] = Path(info.value.path()).read_text()
+    plan = json.loads(saved["json"])
+    assert [stop for route in plan["routes"] for stop in route["stops"]] == names
+    assert "drawing" not in plan
+    lines = list(csv.DictReader(io.StringIO(saved["csv"])))
+    assert [line["id"] for line in lines if line["kind"] == "stop"] == names
+    points = [one["properties"] for one in json.loads(saved["geojson"])["features"]]
+    assert {one.get("id") for one in points} >= set(names)
+    steps = [step for route in json.loads(saved["vroom.json"])["routes"] for step in route["steps"]]
+    assert [step["description"] for step in steps if step["type"] == "job"] == names
 
 
 def test_a_sheet_for_each_driver_is_printed(view):

@@ -178,6 +178,55 @@ def test_a_second_worker_starts_a_batch_only_where_it_is_worth_a_pass(monkeypatc
     with_pool(story, monkeypatch, construct=2)
 
 
+def test_an_idle_worker_of_the_long_lane_helps_with_short_searches(monkeypatch):
+    async def story(pool):
+        [short], [long] = pool.workers["short"], pool.workers["long"]
+        first, second, third = (pool.submit("short", "solve", {"seconds": 1}, "a") for _ in range(3))
+        assert [list(worker.tickets) for worker in (short, long)] == [[first.number], [second.number]]
+        own = pool.submit("long", "solve", {"seconds": 9}, "a")
+        long.says("done", [(second.number, 200, b"{}")])
+        long.says("idle")
+        assert list(long.tickets) == [own.number], "its own lane comes first"
+        short.says("idle")
+        assert list(short.tickets) == [third.number]
+        other = pool.submit("long", "solve", {"seconds": 9}, "a")
+        short.says("idle")
+        assert not short.tickets, "short searches would wait for a long one"
+        long.says("idle")
+        assert list(long.tickets) == [other.number]
+
+    with_pool(story, monkeypatch, short=1, long=1)
+
+
+def test_what_a_worker_spent_is_counted_to_the_client_in_the_lane_where_it_waited(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(workers.time, "monotonic", lambda: now[0])
+
+    async def story(pool):
+        [long] = pool.workers["long"]
+        pool.workers["short"][0].ready = False
+        ticket = pool.submit("short", "solve", {"seconds": 1}, "a")
+        now[0] += 2.0
+        long.says("done", [(ticket.number, 200, b"{}")])
+        assert pool.queues["short"].owed == {"a": 1.5}
+        assert pool.queues["long"].owed == {}
+
+    with_pool(story, monkeypatch, short=1, long=1)
+
+
+def test_a_short_search_whose_helper_died_waits_in_its_own_lane(monkeypatch):
+    async def story(pool):
+        [short], [long] = pool.workers["short"], pool.workers["long"]
+        first, second = (pool.submit("short", "solve", {"seconds": 1}, "a") for _ in range(2))
+        long.says("died")
+        assert pool.queues["short"].size == 1
+        short.says("done", [(first.number, 200, b"{}")])
+        short.says("idle")
+        assert list(short.tickets) == [second.number]
+
+    with_pool(story, monkeypatch, short=1, long=1)
+
+
 def test_a_worker_that_is_replaced_does_not_take_the_service_out(monkeypatch):
     async def story(pool):
         assert pool.serving()

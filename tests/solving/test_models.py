@@ -16,6 +16,16 @@ from routelearn.solving import find_model, solve, solve_many
 PLACES = [(0, 0), (1, 0), (1, 1), (0, 1)]
 
 
+def test_what_is_no_model_is_refused_in_words(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="the model is of type list; give a Model"):
+        solve(PLACES, model=[1, 2], seconds=0)
+    with pytest.raises(InputError, match=r"a folder; name the model in it, such as .*best.safetensors"):
+        solve(PLACES, model=tmp_path, seconds=0)
+    (tmp_path / "m.safetensors").write_bytes((FOLDER / "tsp-20.safetensors").read_bytes())
+    with pytest.raises(InputError, match=r"m.safetensors is a model, not a problem; load it with path="):
+        load_model(str(tmp_path / "m.safetensors"))
+
+
 def test_a_model_file_that_was_replaced_is_read_again(tmp_path: Path) -> None:
     path, problem = tmp_path / "m.safetensors", get("tsp")
     path.write_bytes((FOLDER / "tsp-50.safetensors").read_bytes())
@@ -39,6 +49,8 @@ def test_a_model_and_a_problem_may_be_objects() -> None:
         solve(PLACES, demand=[0, 1, 1, 1], capacity=2, model=model, seconds=0)
     with pytest.raises(InputError, match=r"the problem is a TSP that is not registered; name one of tsp, "):
         solve(PLACES, problem=TSP(), seconds=0)
+    with pytest.raises(InputError, match=r"the problem is the class TSP; name one of tsp, "):
+        solve(PLACES, problem=TSP, seconds=0)  # type: ignore[arg-type]
 
 
 def test_the_name_of_a_model_in_place_of_a_problem_is_told() -> None:

@@ -18,6 +18,12 @@ def test_ids_are_rows_unless_named() -> None:
     assert sorted(solve(SQUARE, ids="abcd", seconds=0).routes[0]) == ["a", "b", "c", "d"]
 
 
+def test_it_is_shown_in_one_line_however_many_stops() -> None:
+    shown = repr(solve(np.random.default_rng(0).uniform(size=(50, 2)), seconds=0))
+    assert shown.startswith("Solution(tsp: length ")
+    assert len(shown) < 80
+
+
 def test_gap_to_a_number_and_to_another_solution() -> None:
     tour = solve(SQUARE, seconds=0)
     assert tour.cost == pytest.approx(4)

@@ -137,7 +137,7 @@ def test_a_run_that_a_signal_stops_goes_on_from_its_checkpoint(
 
 
 def test_when_the_minutes_are_over_runs_are_left_and_go_on_later(tmp_path: Path, options: Options) -> None:
-    long = replace(options, instances=512 * 40)
+    long = replace(options, instances=512 * 200)
     other = replace(SMALL, seed=1235)
     left = train_runs([SMALL, other], replace(long, minutes=0.001), tmp_path)
     assert left == [SMALL, other]

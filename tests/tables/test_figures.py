@@ -14,8 +14,7 @@ from routelearn.data import generate
 from routelearn.errors import InputError
 from routelearn.plots.cvrp_examples import cvrp_examples
 from routelearn.plots.generalisation import GENERAL, LEARNED, SEARCH, Series, generalisation
-from routelearn.plots.learning_curves import Curve, learning_curves, read_run
-from routelearn.plots.rates import rate_schedules
+from routelearn.plots.learning_curves import Curve, learning_curves, rate_schedules, read_run
 from routelearn.plots.saving import save
 from routelearn.problems.base import take
 from routelearn.reproduce import ablations, figures

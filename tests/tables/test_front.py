@@ -36,10 +36,11 @@ def test_every_method_is_measured_once_and_the_same_command_goes_on(tmp_path: Pa
     def measured_again(*arguments, **options):
         raise AssertionError("it was there")
 
-    monkeypatch.setattr(fronts, "evaluate", measured_again)
+    monkeypatch.setattr("routelearn.reproduce.running.evaluate", measured_again)
+    monkeypatch.setattr("routelearn.solvers.farm.running.solve_block", measured_again)
     reproduce_front(tmp_path, Options(limit=4, **SMALL))
     assert paths[0].read_text() == text
-    with pytest.raises(InputError, match="other settings"):
+    with pytest.raises(InputError, match=r"holds results of .*instances 4,"):
         reproduce_front(tmp_path, Options(limit=5, **SMALL))
 
 
@@ -50,7 +51,7 @@ def test_answers_that_are_missing_are_counted(tmp_path: Path, monkeypatch) -> No
         return costs
 
     monkeypatch.setattr(fronts, "SOLVERS", ())
-    monkeypatch.setattr(fronts, "judge", judged)
+    monkeypatch.setattr("routelearn.solvers.farm.running.judge", judged)
     table, *_ = reproduce_front(tmp_path, Options(limit=3, **SMALL | {"strategies": ("greedy",), "seconds": (0.02,)}))
     assert "- tsp: policy, rollouts, greedy: no valid answer to 1 of 3, which are left out" in table.read_text()
 

@@ -42,6 +42,7 @@ INVALID = {
     "epochs": [0, -1, 2.5, "100"],
     "epoch_steps": [0, -1],
     "minutes": [-1.0, math.nan, math.inf, "ten"],
+    "optimiser": ["sgd", None],
     "rate": [0.0, -1e-4, math.nan, math.inf, "1e-4"],
     "schedule": ["step", ""],
     "decay": [-0.1, 1.01],

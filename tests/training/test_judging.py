@@ -13,6 +13,7 @@ from train_cases import CPU, log_of, run, tiny
 from routelearn.data.generate import TEST_SEED, generate
 from routelearn.errors import InputError
 from routelearn.models import model_file
+from routelearn.policies.attention import AttentionPolicy
 from routelearn.problems import get
 from routelearn.training import checkpoint, recipes
 from routelearn.training import loop as train_module
@@ -140,6 +141,20 @@ def test_layers_normalised_by_row_start_afresh(tmp_path):
     start = run(tiny(norm="layer", epochs=1), tmp_path / "short").folder / "last.safetensors"
     deep = run(tiny(norm="layer", layers=2, epochs=1), tmp_path / "deep", warm_start=start)
     assert any("they start afresh: encoder.layers.1" in row.get("note", "") for row in deep.history)
+
+
+def test_a_warm_start_from_another_policy_is_told(tmp_path):
+    class Sharper(AttentionPolicy):
+        def logits(self, cache, seen):
+            return 2 * super().logits(cache, seen)
+
+    run(tiny(epochs=1), tmp_path / "first")
+    start = tmp_path / "first" / "last.safetensors"
+    run(tiny(epochs=1, policy=Sharper), tmp_path / "second", warm_start=start)
+    run(tiny(epochs=1), tmp_path / "third", warm_start=start)
+    second, third = (" ".join(row.get("note", "") for row in log_of(tmp_path / name)) for name in ("second", "third"))
+    assert "last.safetensors is of policy 'attention', its weights go on in policy 'Sharper'" in second
+    assert "is of policy" not in third
 
 
 def test_a_warm_start_with_other_heads_is_refused_and_other_differences_are_told(tmp_path):

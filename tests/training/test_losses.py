@@ -234,7 +234,7 @@ def test_the_gradient_of_q_learning_is_that_of_decoding_under_autograd():
     live, chosen, best, added, length = begin(problem, before, cache, x, 1), [], [], [], 0.0
     for t in range(7):
         logits, carry = before.step(cache, live.carry, look(problem, x, live))
-        node = (logits == values.chosen[..., t, None]).int().argmax(-1)  # what was taken then
+        node = (logits - values.chosen[..., t, None]).abs().argmin(-1)  # what was taken then
         chosen.append(logits.gather(-1, node[..., None])[..., 0])
         best.append(logits.detach().amax(-1))
         live = Live(problem.step(x, live.state, node), carry, node)

@@ -46,7 +46,9 @@ def check_resume(config, tmp_path, *stops):
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
-@pytest.mark.parametrize("changes", [{"baseline": "rollout", "solutions": 1}, {"baseline": "shared", "solutions": 16}])
+@pytest.mark.parametrize("changes", [
+    {"baseline": "rollout", "solutions": 1}, {"baseline": "shared", "solutions": 16, "optimiser": "muon"}
+])  # fmt: skip
 @pytest.mark.parametrize("name", ["tsp", "sdvrp"])
 def test_on_a_gpu_the_same_bits_come_again_where_that_is_asked_for(tmp_path, name, changes):
     config = tiny(
@@ -80,11 +82,12 @@ def test_resume_spans_the_end_of_the_warm_up_and_a_replacement_of_the_rollout_ba
         {"baseline": "shared", "multistart": True, "sizes": (6, 7)},
         {"baseline": "shared", "loss": "preference", "schedule": "cosine", "ramp_steps": 4},
         {"baseline": "none", "problem": "pctsp"},
+        {"baseline": "shared", "optimiser": "muon"},
         {"baseline": "critic", "policy": "ean", "solutions": 1, "norm": "batch"},
         {"baseline": "rollout", "policy": "nazari", "problem": "cvrp", "solutions": 1},
         {"baseline": "none", "policy": "dai", "loss": "q-learning", "solutions": 1},
     ],
-    ids=lambda changes: "-".join([changes["baseline"], *([changes["policy"]] if "policy" in changes else [])]),
+    ids=lambda changes: "-".join(changes[part] for part in ("baseline", "policy", "optimiser") if part in changes),
 )
 def test_resume_in_the_middle_of_an_epoch(tmp_path, changes):
     check_resume(tiny(epochs=3, epoch_steps=4, **changes), tmp_path, 5)
@@ -228,6 +231,7 @@ def test_resume_without_a_checkpoint_is_refused(tmp_path):
         ("width", 16),
         ("problem", "cvrp"),
         ("epoch_steps", 5),
+        ("optimiser", "muon"),
         ("clip", 3.0),
         ("neighbours", 2),
         ("seed", 99),

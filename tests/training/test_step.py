@@ -11,6 +11,7 @@ from train_cases import make_step, tiny
 
 from routelearn.problems import PROBLEMS, DeviceRng, get
 from routelearn.training.baselines import CriticBaseline, ExponentialBaseline
+from routelearn.training.optimiser import OPTIMISERS
 from routelearn.training.step import forced_starts
 
 
@@ -135,16 +136,20 @@ def test_a_baseline_that_did_not_finish_is_an_unfinished_rollout():
 
 
 @pytest.mark.parametrize("poison", [math.nan, math.inf])
-def test_a_gradient_that_is_not_finite_is_skipped_and_counted(poison):
-    step = make_step(tiny())
+@pytest.mark.parametrize("optimiser", OPTIMISERS)
+def test_a_gradient_that_is_not_finite_is_skipped_and_counted(optimiser, poison):
+    step = make_step(tiny(optimiser=optimiser))
     step()
     before, usual = whole_state(step), step.norm_average.clone()
-    parameter = next(step.policy.parameters())
-    handle = parameter.register_hook(lambda gradient: torch.full_like(gradient, poison))
+    handles = [
+        parameter.register_hook(lambda gradient: torch.full_like(gradient, poison))
+        for parameter in (next(step.policy.parameters()), step.policy.pointer.weight)
+    ]
     step()
     assert same(before, whole_state(step))
     assert torch.equal(step.norm_average, usual)
-    handle.remove()
+    for handle in handles:
+        handle.remove()
     step()
     assert not same(before, whole_state(step)), "the step after it must work again"
     read = step.meter.read()
@@ -152,8 +157,9 @@ def test_a_gradient_that_is_not_finite_is_skipped_and_counted(poison):
     assert all(math.isfinite(number) for number in read.values())
 
 
-def test_an_exploding_gradient_is_skipped_and_moves_the_usual_norm_as_far_as_it_may_go():
-    step = make_step(tiny(explosion=30.0))
+@pytest.mark.parametrize("optimiser", OPTIMISERS)
+def test_an_exploding_gradient_is_skipped_and_moves_the_usual_norm_as_far_as_it_may_go(optimiser):
+    step = make_step(tiny(explosion=30.0, optimiser=optimiser))
     step()
     usual = step.norm_average.clone()
     before = whole_state(step)

@@ -13,6 +13,7 @@ from routelearn import policies
 from routelearn.decoding.decode import decode
 from routelearn.errors import InputError
 from routelearn.models import model_file
+from routelearn.models.model_file import Model
 from routelearn.policies.attention import AttentionPolicy
 from routelearn.policies.base import shape_of
 from routelearn.problems import DeviceRng, get
@@ -48,6 +49,50 @@ def test_without_a_folder_the_run_is_in_a_temporary_one_that_stays():
     result = small("tsp", 6, epochs=1)
     assert (result.folder / "best.safetensors").is_file()
     assert result.folder.name.startswith("routelearn-")
+
+
+def test_a_result_and_its_model_are_shown_in_a_line():
+    result = small("tsp", (6, 7), epochs=1, batch=(4,))
+    assert repr(result).startswith(f"TrainingResult(attention for tsp in {result.folder}: validation ")
+    assert "\n" not in repr(result)
+    assert repr(result.model).startswith("Model(attention for tsp, ")
+
+
+def test_a_model_is_no_file_to_start_from():
+    result = small("tsp", 6, epochs=1)
+    with pytest.raises(InputError, match="a Model where a model's file is needed"):
+        small("tsp", 6, warm_start=result.model)
+
+
+class Sharper(AttentionPolicy):
+    """With a setting of its own, which is no field of the configuration."""
+
+    def __init__(self, *shape, sharpness: float = 1.0, **options):
+        super().__init__(*shape, **options)
+        self.sharpness = sharpness
+
+
+def test_a_warm_start_is_built_as_the_model_was_but_for_what_is_said(tmp_path, monkeypatch):
+    monkeypatch.setitem(policies.POLICIES, "sharper", Sharper)
+    first = small("tsp", 6, epochs=1, policy="sharper", norm="instance", clip=7.0, settings={"sharpness": 2.5})
+
+    def begun(**changes):
+        return plan(
+            "tsp", (6,), changes, out=tmp_path / "next", warm_start=first.folder / "last.safetensors",
+            device=torch.device("cpu"),
+        ).config  # fmt: skip
+
+    def shape(**changes):
+        found = begun(**changes)
+        return found.policy, found.width, found.heads, found.layers, found.norm, found.clip, found.settings
+
+    assert shape() == ("sharper", 32, 2, 1, "instance", 7.0, {"sharpness": 2.5})
+    assert shape(layers=2, norm="batch") == ("sharper", 32, 2, 2, "batch", 7.0, {"sharpness": 2.5})
+    assert shape(settings={"sharpness": 1.5})[-1] == {"sharpness": 1.5}
+    assert shape(policy="attention") == ("attention", 32, 2, 1, "instance", 7.0, {})
+    assert shape(policy=AttentionPolicy) == shape(policy="attention")
+    assert begun().rate < recipes.cpu("tsp", (6,)).rate
+    assert begun(rate=0.5).rate == 0.5
 
 
 def test_a_result_is_plotted(tmp_path):
@@ -134,11 +179,23 @@ def test_the_loss_that_the_documentation_shows_trains():
         ({"settings": {"mine": 1}}, "settings name 'mine'"),
         ({"resume": True}, "name the folder"),
         ({"policy": "transformer"}, "policy is 'transformer'; the choices are attention"),
+        (
+            {"policy": Model(None, "tsp", "attention", {})},
+            "the policy is a Model; give .* derived from torch.nn.*Module",
+        ),
+        ({"loss": lambda scored: scored.cost.mean()}, "the loss is a function; give a name, or .* derived from .*Loss"),
+        ({"baseline": PolicyGradient}, "the baseline is a PolicyGradient; give .* derived from .*Baseline"),
+        (
+            {"problem": Model(None, "tsp", "attention", {})},
+            "the problem is a Model; give a name, or what .*check_problem",
+        ),
+        ({"reference": torch.ones(5)}, r"reference must hold costs by size, \{6: costs\}"),
+        ({"reference": {7: torch.ones(5)}}, r"reference must hold costs by size, \{6: costs\}"),
     ],
 )
 def test_what_cannot_work_is_refused_in_one_line(options, words):
     with pytest.raises(InputError, match=words) as caught:
-        routelearn.train("tsp", 6, **{"device": "cpu", **options})
+        routelearn.train(**{"problem": "tsp", "sizes": 6, "device": "cpu", **options})
     assert "\n" not in str(caught.value)
 
 
@@ -155,6 +212,7 @@ def test_the_cpu_recipe_has_small_batches_and_ramps_by_share():
     assert max(config.batch) * config.solutions <= 2048
     assert (config.ramp_steps, config.schedule) == (0, "cosine")
     assert 0 < config.ramp < 0.2
+    assert config.width < recipes.fast("cvrp", (20, 50)).width
 
 
 def test_settings_given_on_the_command_line_reach_the_configuration():

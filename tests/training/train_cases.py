@@ -18,6 +18,7 @@ from routelearn.problems import DeviceRng
 from routelearn.training import checkpoint, loop
 from routelearn.training.baselines import Baseline, NoBaseline, SharedBaseline
 from routelearn.training.config import TrainConfig
+from routelearn.training.optimiser import make_optimiser
 from routelearn.training.result import TrainingResult
 from routelearn.training.state import make_loss
 from routelearn.training.step import Meter, Step
@@ -46,9 +47,7 @@ def make_step(
     policy = policies.build(config.policy, shape_of(problem), config.policy_options()).to(dtype)
     if baseline is None:
         baseline = SharedBaseline() if config.baseline == "shared" else NoBaseline()
-    learned = list(baseline.to(dtype).parameters())
-    groups = [{"params": list(policy.parameters())}] + ([{"params": learned}] if learned else [])
-    optimiser = torch.optim.Adam(groups, lr=config.rate, fused=True)
+    optimiser = make_optimiser(config.optimiser, policy, baseline.to(dtype), config.rate, CPU)
     rng = DeviceRng(CPU, dtype) if rng is None else rng
     bound = problem.max_steps(problem.sample(DeviceRng(), 64, size)) if steps is None else steps
     state = parts_of(

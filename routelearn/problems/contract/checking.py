@@ -7,6 +7,7 @@ Everything runs on the CPU in a few seconds.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, get_origin, get_type_hints
@@ -14,8 +15,8 @@ from typing import Any, NamedTuple, get_origin, get_type_hints
 import torch
 from torch import Tensor
 
-from routelearn.errors import Infeasible, InputError
-from routelearn.problems import base
+from routelearn.errors import Infeasible, InputError, fault
+from routelearn.problems import base, get
 from routelearn.problems.attributes import RESERVED, declared, first_customer
 from routelearn.problems.contract.forcing import Forced, forced_tours
 from routelearn.problems.contract.host_sync import no_host_sync
@@ -59,21 +60,30 @@ class Demand(NamedTuple):
 
 @contextmanager
 def rule(problem: Any, words: str) -> Iterator[Demand]:
-    """Demands under the rule `words`; an error of the problem itself is reported under the rule it came up in."""
-    demand = Demand(f"{getattr(problem, 'name', type(problem).__name__)}: {words}")
+    """Demands under the rule `words`; an error of the problem itself is reported there, with its line."""
+    kind = problem if isinstance(problem, type) else type(problem)
+    demand = Demand(f"{getattr(problem, 'name', kind.__name__)}: {words}")
     try:
         yield demand
     except ContractError:
         raise
-    except Exception as error:
+    except (Infeasible, InputError) as error:  # in the problem's own words
         raise ContractError(f"{demand.rule}: {type(error).__name__}: {error}") from error
+    except Exception as error:
+        raise ContractError(f"{demand.rule}: {fault(error, kind)}") from error
 
 
 def check_problem(problem: Any, *, n: int = 8, batch: int = 16, seed: int = 0) -> None:
     """Hold `problem` against the whole contract of `Problem`; raise ContractError at the first breach.
 
-    `n` customers (or nodes, where there is no depot) and `batch` instances are drawn by the problem itself.
+    `problem` is an object, a class made without arguments, or a registered name. `n` customers (or nodes, where there
+    is no depot) and `batch` instances are drawn by the problem itself.
     """
+    if isinstance(problem, str):
+        problem = get(problem)
+    elif isinstance(problem, type):
+        with rule(problem, "made without arguments"):
+            problem = problem()
     _attributes(problem)
     single = _instance(problem, n, batch, seed)
     _declarations(problem, single)
@@ -88,9 +98,9 @@ def check_problem(problem: Any, *, n: int = 8, batch: int = 16, seed: int = 0) -
     _legs(problem, double, walked)
     _secrets(problem, double, walked)
     _refusals(problem, double, walked)
-    _forced(problem, double, walked)
-    _search(problem, double, walked)
+    _search(problem, double, walked, _forced(problem, double, walked))
     _sync(problem, single, seed)
+    _device(problem, single, n)
     _trace(problem, single, seed)
 
 
@@ -112,9 +122,11 @@ def _attributes(problem: Any) -> None:
 def _instance(problem: Any, n: int, batch: int, seed: int) -> Any:
     """Single-precision instances, drawn by the problem."""
     with rule(problem, "sample") as demand:
-        x = base.to_single(problem.sample(base.NumpyRng(seed), batch, n))
+        x = problem.sample(base.NumpyRng(seed), batch, n)
         fields = getattr(x, "_fields", ())
-        demand({"xy", "distances"} <= set(fields), f"the instance has fields {fields}; a NamedTuple with xy, distances")
+        known = {"xy", "distances"} <= set(fields)
+        demand(known, f"it gives a {type(x).__name__}; expected a NamedTuple of tensors, xy and distances among them")
+        x = base.to_single(x)
         demand(callable(getattr(x, "public", None)), "the instance has no public()")
         demand.tensor("xy", x.xy, torch.float32, batch, n + first_customer(problem, x), 2)
         for field, value in zip(fields, x, strict=True):
@@ -134,7 +146,7 @@ def _instance(problem: Any, n: int, batch: int, seed: int) -> Any:
             if value is not None and value.is_floating_point():
                 broken = value.clone()
                 broken.view(-1)[-1] = torch.nan
-                refused = _refused(problem.validate, full._replace(**{field: broken}))
+                refused = _refused(demand, problem.validate, full._replace(**{field: broken}))
                 demand(isinstance(refused, InputError), f"NaN in {field} is not refused with InputError ({refused!r})")
     with rule(problem, "max_steps") as demand:
         bound = problem.max_steps(x)
@@ -168,14 +180,22 @@ def _declarations(problem: Any, x: Any) -> None:
             kept = getattr(x.public(), one.name) is None
             demand(kept or not hidden, f"{one.name} is declared as revealed on the visit, but public() shows it")
             demand(hidden or not kept, f"public() hides {one.name}, which is not declared as revealed on the visit")
+        if isinstance(problem, base.Varies):  # stops never fill its instances: they are solved as rounds
+            return
+        absent = ("distances", *(one.name for one in attributes if not one.required and one.default is None))
+        for field in absent:
+            wrong = f"stops need not give {field}; give the field of {type(x).__name__} a default: {field} = None"
+            demand(field in x._field_defaults, wrong)
 
 
-def _refused(call: Callable[..., Any], *arguments: Any) -> Exception | None:
+def _refused(demand: Demand, call: Callable[..., Any], *arguments: Any) -> Exception | None:
     """The Infeasible or InputError that the call raised."""
     try:
-        call(*arguments)
+        answer = call(*arguments)
     except (Infeasible, InputError) as error:
         return error
+    wrong = f"{call.__name__}() gives {layout(answer)}; what is wrong must be raised, as Infeasible or InputError"
+    demand(answer is None or answer is True, wrong)
     return None
 
 
@@ -239,6 +259,7 @@ def _steps(problem: Any, x: Any, seed: int) -> Walk:
             extra = problem.step_features(x, state)
             if problem.step_dim:
                 demand.tensor(f"step {t}: the features", extra, real, *pair, nodes, problem.step_dim)
+                demand.nowhere(~extra.isfinite().flatten(2).all(-1), f"step {t}: a feature is not finite")
             else:
                 demand(extra is None, f"step {t}: it gives {layout(extra)}; step_dim 0 means None")
         with rule(problem, "functions are pure") as demand:
@@ -252,7 +273,8 @@ def _steps(problem: Any, x: Any, seed: int) -> Walk:
             field = changed(given, x)
             demand(field is None, f"{field} of the instance was changed at step {t}")
         with rule(problem, "step") as demand:
-            demand(type(following) is type(state), f"step {t}: it gives {type(following).__name__}")
+            wrong = f"step {t}: it gives {type(following).__name__}, not {type(state).__name__}"
+            demand(type(following) is type(state), wrong)
             for field, old, new in zip(state._fields, state, following, strict=True):
                 demand(layout(old) == layout(new), f"step {t}: {field} was {layout(old)} and becomes {layout(new)}")
 
@@ -295,39 +317,63 @@ def _starts(problem: Any, x: Any, seed: int) -> None:
             problem.check(x, walked.tour)
 
 
-class Account(NamedTuple):
-    """What a walk looked like from outside."""
+class Look(NamedTuple):
+    """All that a policy is given at one step."""
 
-    masks: Tensor  # [B, S, T + 1, N]
-    scalars: Tensor  # [B, S, T + 1, C]
-    cost: Tensor  # [B, S]
-
-
-def _account(problem: Any, x: Any, walked: Walk) -> Account:
-    scalars = [problem.context(x, state).scalars for state in walked.states]
-    return Account(torch.stack(walked.masks, 2), torch.stack(scalars, 2), problem.cost(x, walked.tour))
+    mask: Tensor  # [B, S, N]
+    end: Tensor  # [B, S, 1]
+    nodes: Tensor  # [B, S, K]
+    scalars: Tensor  # [B, S, C]
+    features: Tensor  # [B, S, N, G]
 
 
-def _same(demand: Demand, ours: Account, theirs: Account) -> None:
-    for t in range(ours.masks.shape[2]):
-        demand.nowhere((ours.masks[:, :, t] != theirs.masks[:, :, t]).any(-1), f"the mask differs at step {t}")
-        off = ~torch.isclose(ours.scalars[:, :, t], theirs.scalars[:, :, t]).all(-1)
-        demand.nowhere(off, f"the context differs at step {t}")
-    demand.nowhere(~torch.isclose(ours.cost, theirs.cost, rtol=1e-9, atol=1e-9), "the cost differs")
+LOOK = ("mask", "end", "context", "context", "step_features")  # what messages call its fields
+
+
+def _look(problem: Any, x: Any, state: Any) -> Look:
+    mask, context, extra = problem.feasible(x, state), problem.context(x, state), problem.step_features(x, state)
+    extra = mask[..., None, :0] if extra is None else extra
+    return Look(mask, problem.done(x, state)[..., None], context.nodes, context.scalars, extra)
+
+
+def _looks(problem: Any, x: Any, tour: Tensor) -> list[Look]:
+    """What is seen on the way of a tour [B, S, T], T + 1 times."""
+    seen: list[Look] = []
+    walk(problem, x, *tour.shape[1:], given=tour, inspect=lambda t, state, mask: seen.append(_look(problem, x, state)))
+    return seen
+
+
+def _same(demand: Demand, ours: list[Look], theirs: list[Look]) -> None:
+    for t, looks in enumerate(zip(ours, theirs, strict=True)):
+        for name, mine, other in zip(LOOK, *looks, strict=True):
+            off = ~torch.isclose(mine.double(), other.double()).flatten(2).all(-1)
+            demand.nowhere(off, f"the {name} differs at step {t}")
+
+
+def _same_costs(demand: Demand, ours: Tensor, theirs: Tensor) -> None:
+    demand.nowhere(~torch.isclose(ours, theirs, rtol=1e-9, atol=1e-9), "the cost differs")
 
 
 def _replays(problem: Any, x: Any, walked: Walk, seed: int) -> None:
-    """A tour replayed gives the same masks, alone or in company; from any prefix one can go on elsewhere."""
-    every, taken = slice(None), walked.tour.shape[2]
+    """A tour replayed looks the same, alone or in company; from any prefix one can go on elsewhere."""
+    every, last, taken = slice(None), slice(-1, None), walked.tour.shape[2]
+    cost, whole = problem.cost(x, walked.tour), _looks(problem, x, walked.tour)
+    with rule(problem, "a state holds all there is to know of the steps before") as demand:
+        _same(demand, whole, [_look(problem, x, state) for state in walked.states])  # asked in another order
     for words, rows, solutions in (
         ("the same actions give the same masks and costs again", every, every),
         ("solutions of one instance do not see each other", every, slice(1, 2)),
-        ("instances of a batch do not see each other", slice(-1, None), every),
+        ("instances of a batch do not see each other", last, every),
     ):
         with rule(problem, words) as demand:
             tour, y = walked.tour[rows, solutions], base.take(x, rows)
-            alone = _account(problem, y, walk(problem, y, tour.shape[1], taken, given=tour))
-            _same(demand, Account(*(field[rows, solutions] for field in _account(problem, x, walked))), alone)
+            _same(demand, [Look(*(part[rows, solutions] for part in look)) for look in whole], _looks(problem, y, tour))
+            _same_costs(demand, cost[rows, solutions], problem.cost(y, tour))
+            if rows is last:
+                apart = [problem.features(base.take(x, slice(row, row + 1))) for row in range(len(x.xy))]
+                for i, (group, parts) in enumerate(zip(problem.features(x), zip(*apart, strict=True), strict=True)):
+                    off = ~torch.isclose(group, torch.cat(parts)).flatten(1).all(1)
+                    demand.nowhere(off, f"the features of group {i} differ")
     with rule(problem, "a solution can be continued from any prefix") as demand:
         steps = taken - EXTRA
         for length in sorted({1, steps // 2, steps}):
@@ -341,25 +387,35 @@ def _legs(problem: Any, x: Any, walked: Walk) -> None:
     """The matrix replaces the coordinates everywhere."""
     matrix, tour, first = base.distance_matrix(x), walked.tour, first_customer(problem, x)
     y, longer = x._replace(distances=matrix), x._replace(distances=matrix * FAR)
+    cost, seen = problem.cost(y, tour), _looks(problem, y, tour)
     with rule(problem, "a matrix of the Euclidean distances changes nothing") as demand:
-        again = walk(problem, y, tour.shape[1], tour.shape[2], given=tour)
-        _same(demand, _account(problem, x, walked), _account(problem, y, again))
+        _same(demand, _looks(problem, x, tour), seen)
+        _same_costs(demand, problem.cost(x, tour), cost)
         problem.check(y, tour)
     with rule(problem, "leg lengths come from the distance matrix") as demand:
-        cost = problem.cost(y, tour)
-        priced = bool((problem.cost(longer, tour) != cost).any())
+        far = problem.cost(longer, tour)
+        priced = bool((far != cost).any())
         before, after = (problem.feasible(z, problem.initial(z, 1)) for z in (y, longer))
-        limited = not torch.equal(before, after) or _refused(problem.check, longer, tour) is not None
+        limited = not torch.equal(before, after) or _refused(demand, problem.check, longer, tour) is not None
         demand(priced or limited, f"distances {FAR:g} times as long leave cost(), feasible() and check() as they were")
     with rule(problem, "with a matrix, places decide nothing") as demand:
         elsewhere = y._replace(xy=y.xy.flip(1))
         demand(torch.equal(problem.starts(y), problem.starts(elsewhere)), "starts() differs when places move")
-        moved = walk(problem, elsewhere, tour.shape[1], tour.shape[2], given=tour)
-        _same(demand, _account(problem, y, again), _account(problem, elsewhere, moved))
+        plain = [[look._replace(features=look.features[..., :0]) for look in looks]  # these may tell of places
+                 for looks in (seen, _looks(problem, elsewhere, tour))]  # fmt: skip
+        _same(demand, *plain)
+        _same_costs(demand, cost, problem.cost(elsewhere, tour))
+    with rule(problem, "cost is minimised") as demand:
+        right = not problem.maximise or bool((cost < 0).any() or (far > cost).any())
+        demand(right, "prizes count as negative costs, but no cost is below 0; is its sign right?")
     if not priced:
         return
+    # Only of costs that add up can it be asked that each leg counts: a prize that has faded to 0 cannot fade further.
+    adds_up = torch.isclose(far - cost, (FAR - 1) * (problem.cost(x._replace(distances=matrix * 2), tour) - cost))
+    if not bool(adds_up.all()):
+        return
     with rule(problem, "cost counts every leg") as demand:
-        tour, rows = tour[:, :1], torch.arange(x.xy.shape[0])
+        tour, cost, rows = tour[:, :1], cost[:, :1], torch.arange(x.xy.shape[0])
         for t in range(1, tour.shape[2]):
             origin, target = tour[:, 0, t - 1], tour[:, 0, t]
             used = (origin != target) & ~walked.done[:, 0, t]
@@ -367,8 +423,10 @@ def _legs(problem: Any, x: Any, walked: Walk) -> None:
                 used &= (origin >= first) & (target >= first)
             detour = matrix.clone()
             detour[rows, origin, target] += FAR * matrix.max()
-            missed = used & (problem.cost(x._replace(distances=detour), tour) <= cost[:, :1])[:, 0]
-            demand.nowhere(missed, f"the leg of step {t} made much longer does not raise the cost")
+            gone = problem.cost(x._replace(distances=detour), tour)
+            wrong = f"the leg of step {t} made much longer lowers the cost, which is minimised; is its sign right?"
+            demand.nowhere(used & (gone < cost)[:, 0], wrong)
+            demand.nowhere(used & (gone == cost)[:, 0], f"the leg of step {t} made much longer does not raise the cost")
 
 
 def _secrets(problem: Any, x: Any, walked: Walk) -> None:
@@ -382,8 +440,7 @@ def _secrets(problem: Any, x: Any, walked: Walk) -> None:
             begun = tour[..., :t]
             seen = torch.zeros(x.xy.shape[0], nodes, dtype=torch.bool).scatter(1, begun[:, 0], True)
             other = x._replace(**{name: _altered(getattr(x, name), seen) for name in hidden})
-            ours, theirs = (_sight(problem, y, begun) for y in (x, other))
-            for what, old, new in zip(("mask", "end", "context", "features"), ours, theirs, strict=True):
+            for what, old, new in zip(LOOK, *(_after(problem, y, begun) for y in (x, other)), strict=True):
                 off = ~torch.isclose(old.double(), new.double()).flatten(1).all(1)
                 demand.nowhere(off, f"{', '.join(hidden)} of unvisited nodes change the {what} of step {t}")
 
@@ -395,37 +452,34 @@ def _altered(field: Tensor, seen: Tensor) -> Tensor:
     return torch.where(seen.view(*seen.shape, *(1 for _ in field.shape[2:])), field, other) if by_node else other
 
 
-def _sight(problem: Any, x: Any, begun: Tensor) -> tuple[Tensor, ...]:
-    """All that a policy is given after those steps [B, S, t]."""
+def _after(problem: Any, x: Any, begun: Tensor) -> Look:
+    """What is seen after those steps [B, S, t]."""
     state = problem.initial(x, begun.shape[1])
     for action in begun.unbind(-1):
         state = problem.step(x, state, action)
-    mask, extra = problem.feasible(x, state), problem.step_features(x, state)
-    return mask, problem.done(x, state), problem.context(x, state).scalars, mask[..., :0] if extra is None else extra
+    return _look(problem, x, state)
 
 
-def _forced(problem: Any, x: Any, walked: Walk) -> None:
-    """check() objects to some tour of each kind into which a masked move was forced.
+def _forced(problem: Any, x: Any, walked: Walk) -> list[Forced]:
+    """check() objects to some tour of each kind into which a masked move was forced; gives back those it accepts.
 
-    Not to every one: a mask may be stricter than the rules. Where it accepts them all, it does not know the rule.
+    It need not object to every one: a mask may be stricter than the rules. Where it accepts them all, it does not know
+    the rule.
     """
+    tried = Counter[int]()
     accepted: dict[int, list[Forced]] = {}
-    objected: set[int] = set()
-    for forced in forced_tours(walked, first_customer(problem, x)):
-        kind, known = forced.kind, accepted.setdefault(forced.kind, [])
-        if kind in objected or len(known) >= FORCED:
-            continue
-        if _refused(problem.check, base.take(x, slice(forced.row, forced.row + 1)), forced.tour) is None:
-            known.append(forced)
-        else:
-            objected.add(kind)
     with rule(problem, "check objects to what the mask forbids") as demand:
+        for forced in forced_tours(walked, first_customer(problem, x)):
+            tried[forced.kind] += 1
+            one = base.take(x, slice(forced.row, forced.row + 1))
+            if tried[forced.kind] <= FORCED and _refused(demand, problem.check, one, forced.tour) is None:
+                accepted.setdefault(forced.kind, []).append(forced)
         for kind, known in accepted.items():
-            if kind not in objected and len(known) >= FEWEST_FORCED:
-                example = known[0]
-                tour = example.tour[0, 0].tolist()
-                demand(False, f"check accepts a tour in which {example.words} (row {example.row}, {tour}), "
-                       f"and {len(known) - 1} others like it")  # fmt: skip
+            example, others = known[0], len(known) - 1
+            tour = example.tour[0, 0].tolist()
+            demand(len(known) < max(FEWEST_FORCED, min(FORCED, tried[kind])), f"check accepts a tour in which "
+                   f"{example.words} (row {example.row}, {tour}), and {others} others like it")  # fmt: skip
+    return [forced for known in accepted.values() for forced in known]
 
 
 def _refusals(problem: Any, x: Any, walked: Walk) -> None:
@@ -435,7 +489,7 @@ def _refusals(problem: Any, x: Any, walked: Walk) -> None:
 
     def refuses(words: str, broken: Tensor, row: int | None = None) -> None:
         with rule(problem, "check refuses what is wrong") as demand:
-            error = _refused(problem.check, x, broken)
+            error = _refused(demand, problem.check, x, broken)
             demand(error is not None, f"it accepts {words}")
             found = getattr(error, "row", None)
             demand(row in (None, found), f"{words} in row {row}: expected Infeasible for that row, not {error!r}")
@@ -475,11 +529,14 @@ def _one_step(problem: Any, x: Any, state: Any, action: Tensor) -> tuple[Any, ..
     return following, problem.done(x, following), *seen
 
 
-def _search(problem: Any, x: Any, walked: Walk) -> None:
-    """What the search is told of the problem agrees with check and cost."""
+def _search(problem: Any, x: Any, walked: Walk, accepted: list[Forced]) -> None:
+    """What the search is told of the problem agrees with check and cost, also on tours that the mask forbids."""
     if base.declared_search(problem) is not None and not problem.reveals_on_visit:
         with rule(problem, "search") as demand:
-            check_search(problem, x, walked.tour, demand)
+            tours = [list(ways) for ways in walked.tour]
+            for forced in accepted:
+                tours[forced.row].append(forced.tour[0, 0])
+            check_search(problem, x, tours, demand)
 
 
 def _sync(problem: Any, x: Any, seed: int) -> None:
@@ -490,6 +547,31 @@ def _sync(problem: Any, x: Any, seed: int) -> None:
         walked = walk(problem, x, 2, steps, seed=seed)
         _one_step(problem, x, walked.states[0], walked.tour[..., 0])
         problem.cost(x, walked.tour)
+
+
+def _device(problem: Any, x: Any, n: int) -> None:
+    """Tensors are made where the instances are: on torch's device `meta`, say, which computes shapes alone."""
+    y, batch = base.to_device(x, "meta"), x.xy.shape[0]
+    with rule(problem, "tensors are made on the instance's device (device=x.xy.device), as a GPU needs") as demand:
+        try:
+            drawn = problem.sample(base.DeviceRng("meta"), batch, n)
+        except Exception:  # it may look at numbers
+            drawn = y
+        for field, value in zip(drawn._fields, drawn, strict=True):
+            demand(value is None or value.is_meta, f"sample makes {field} elsewhere; say device=xy.device")
+        try:
+            problem.features(y)
+            problem.starts(y)
+            state, action = problem.initial(y, 2), torch.zeros((batch, 2), dtype=torch.long, device="meta")
+            for _ in range(2):
+                state = _one_step(problem, y, state, action)[0]
+            problem.cost(y, torch.stack((action, action), -1))
+        except NotImplementedError as error:
+            if "copy out of meta" in str(error):
+                raise
+            return  # by a function that torch has for real numbers alone
+        for field, value in zip(state._fields, state, strict=True):
+            demand(value.is_meta, f"step makes {field} of the state elsewhere; say device=action.device")
 
 
 def _trace(problem: Any, x: Any, seed: int) -> None:
@@ -508,6 +590,6 @@ def _trace(problem: Any, x: Any, seed: int) -> None:
             action = walked.tour[..., t]
             field = changed(walked.states[t + 1], compiled(problem, x, walked.states[t], action)[0])
             demand(field is None, f"{field} differs from the uncompiled step {t}")
-            words = "shapes, dtypes and strides must not vary, and no two fields be one tensor"
+            words = "shapes, dtypes, strides and the problem itself must not vary, and no two fields be one tensor"
             demand(len(graphs) == 1, f"step {t} was traced anew; {words}")
         torch.compiler.reset()

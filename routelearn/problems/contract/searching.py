@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from routelearn.errors import Infeasible, InputError
+from routelearn.errors import Infeasible, InputError, is_own
 from routelearn.problems.base import MeasuresLegs, distance_matrix, routes_of, take
-from routelearn.problems.resources import Length, Penalty, Prize, check_resource, joinable, order_free
+from routelearn.problems.resources import Length, Penalty, Prize, check_resource, joinable, order_free, uncompiled
 
 SHAPES = ("tour", "routes", "split routes", "selective")
 WAYS = 20  # random solutions of each instance
@@ -30,8 +30,11 @@ def breaches(problem: Any, x: Any, tours: list[list[int]]) -> Iterator[str]:
     elif problem.search == "selective":
         yield from _selective(problem, x, resources, legs, [random.permutation(nodes - 1) + 1 for _ in range(WAYS)])
     elif problem.search == "tour":
-        for tour in tours:
-            yield from _priced(problem, x, tour[:nodes], _long([*tour[:nodes], tour[0]], legs))
+        made = [random.permutation(nodes).tolist() for _ in range(WAYS)]
+        for tour in made:
+            yield from _accepted(problem, x, tour, "names every node once, as the search does")
+        for tour in (*made, *(tour[:nodes] for tour in tours)):
+            yield from _priced(problem, x, tour, _long([*tour, tour[0]], legs))
     else:
         for resource in resources:
             yield from _labels(resource, legs, random)
@@ -74,11 +77,11 @@ def _label(resource: Any, route: list[int], legs: Any) -> Any:
     return label
 
 
-def _accepted(problem: Any, x: Any, tour: list[int]) -> Iterator[str]:
+def _accepted(problem: Any, x: Any, tour: list[int], lawful: str = "keeps all that resources ask for") -> Iterator[str]:
     try:
         problem.check(x, torch.tensor(tour).view(1, 1, -1))
     except Infeasible as error:
-        yield f"the tour {tour} keeps all that resources ask for, but check says: {error.reason}"
+        yield f"the tour {tour} {lawful}, but check says: {error.reason}"
 
 
 def _priced(problem: Any, x: Any, tour: list[int], expected: float) -> Iterator[str]:
@@ -171,3 +174,7 @@ def check_search(problem: Any, x: Any, tours: Any, demand: Any) -> None:
         ways = [tour.tolist() for tour in tours[row]]
         for wrong in breaches(problem, take(x, slice(row, row + 1)), ways):
             demand(False, f"{wrong} (row {row})")
+    resources = problem.resources(take(x, slice(0, 1))) if problem.search == "routes" else ()
+    for one in resources:
+        reason = None if is_own(type(one)) else uncompiled(one)
+        demand(reason is None, reason)

@@ -13,7 +13,7 @@ from routelearn.data.numbers import blank, shown
 from routelearn.errors import InputError
 from routelearn.rounds.files.cells import Cells
 from routelearn.rounds.files.clock import Times
-from routelearn.rounds.files.columns import check_rules, check_typos, declared
+from routelearn.rounds.files.columns import check_fleet, check_rules, check_typos, declared
 from routelearn.rounds.files.fleet import Fleet, homes
 from routelearn.rounds.files.lengths import Given, check_count, measured, rounding_of, speed_of
 from routelearn.rounds.files.sites import Sites
@@ -22,9 +22,10 @@ from routelearn.rounds.model import ANY, Legs, Round, Stop, Vehicle
 from routelearn.rounds.validate import checked
 
 LASTING = (
-    *("service", "setup", "break_duration", "reload_time", "overtime", "max_duration", "max_driving"),
-    "most_time_apart",
+    *("service", "setup", "break_duration", "reload_time", "overtime"),
+    *("max_duration", "max_driving", "most_time_apart"),
 )
+TIMES = ("windows", "shift", "release")
 LONG = 180  # minutes of one service, say, beyond which they may be seconds
 
 
@@ -53,6 +54,7 @@ class Builder:
         if self.vehicles is not None:
             self.vehicles.understand(Vehicle)
             check_typos(self.vehicles.unclaimed, Vehicle, self.vehicles.source)
+            check_fleet(self.vehicles.columns, self.vehicles.claims, self.vehicles.source)
         self.times, dims = self._times(), self._dimensions()
         cells = Cells(self.times, dims)
         sizes = [one.size for one in (self.given, *self.profiles.values()) if one is not None]
@@ -72,8 +74,7 @@ class Builder:
         legs, unit, only_durations, notes = self._legs(timed(stops, vehicles, settings), rounding)
         if only_durations:
             vehicles = [fleet.by_duration(vehicle, at) for vehicle, at in zip(vehicles, vehicles_where, strict=True)]
-        if unit == "m":
-            vehicles = [fleet.in_metres(vehicle) for vehicle in vehicles]
+        vehicles = [fleet.measured(vehicle, unit) for vehicle in vehicles]
         found = Round(
             source=source,
             stops=tuple(stops),
@@ -85,6 +86,7 @@ class Builder:
             latlon=self.sites.latlon,
             dimensions=dims if len(dims) > 1 else (),
             day=self.times.day,
+            zone=self.times.zone,
             rounding=rounding,
             length_unit=unit,
             separator=self.stops.separator,
@@ -96,12 +98,15 @@ class Builder:
         )
         return checked(found)
 
+    @property
+    def _tables(self) -> list[Table]:
+        return [table for table in (self.stops, self.vehicles) if table is not None]
+
     def _times(self) -> Times:
         times = Times(self.stops.source)
-        for table in (self.stops, self.vehicles):
-            for name, one in () if table is None else table.claims.items():
-                assert table is not None
-                if one.attribute in ("windows", "shift", "release"):
+        for table in self._tables:
+            for name, one in table.claims.items():
+                if one.attribute in TIMES:
                     times.look(table.columns[name])
                 elif one.attribute == "breaks":
                     for value in table.columns[name]:
@@ -174,23 +179,22 @@ class Builder:
                 notes.append(f"the depot is {' and '.join(places[:5])}{more}")
             bare = [
                 name
-                for table in (self.stops, self.vehicles)
-                if table is not None
+                for table in self._tables
                 for name, one in table.claims.items()
-                if one.unit is None
-                and not one.part
-                and one.attribute in LASTING
-                and any(_bare_number(value) for value in table.columns[name])
-            ]
+                if (one.attribute in TIMES and not self.times.clock)
+                or (one.unit is None and not one.part and one.attribute in LASTING)
+                if any(_bare_number(value) for value in table.columns[name])
+            ]  # fmt: skip
             bare += [f"--{name.replace('_', '-')}" for name in LASTING if _bare_number(self.options.get(name))]
             if bare:
-                values = [value for table in (self.stops, self.vehicles) if table is not None
-                          for name in bare for value in table.columns.get(name, ())]  # fmt: skip
+                values = [value for table in self._tables for name in bare for value in table.columns.get(name, ())]
                 hint = _long(values) if self.times.clock else ""
                 unit = "minutes, since times are" if self.times.clock else "seconds, since no times are"
                 notes.append(f"in {unit} clock times: {', '.join(bare)}{hint}")
             if self.times.hours:
                 notes.append("stretches such as 8-12 are read as hours of the day")
+            if self.times.dense:
+                notes.append("numbers such as 0830 are read as times of day")
         if self.stops.unclaimed:
             notes.append(not_used(self.stops.unclaimed))
         rows = [self.stops.rows[i][1] for i in self.sites.depots]

@@ -11,11 +11,10 @@ from routelearn.data.numbers import blank, real, shown
 from routelearn.errors import InputError
 from routelearn.rounds.files import clock
 from routelearn.rounds.files.clock import Times
-from routelearn.rounds.files.table import Table, text_of
+from routelearn.rounds.files.table import THOUSANDS, Table, text_of
 from routelearn.rounds.model import ALWAYS, FOREVER, Amounts, Window
 
 LIST = re.compile(r"\s*[,;/|]\s*")
-THOUSANDS = re.compile(r"\s*[1-9]\d{0,2}\.\d{3}\s*", re.ASCII)
 DIMENSIONS = re.compile(r"\s*[;/|]\s*|\s+")
 
 
@@ -29,10 +28,13 @@ class Cells:
         return real(with_point(raw) if table.comma and isinstance(raw, str) else raw, where, what)
 
     def amount(self, table: Table, raw: Any, where: str, what: str) -> float:
-        """A number; 1.000 is refused where other cells have decimal commas, since it could be a thousand, too."""
-        if isinstance(raw, str) and THOUSANDS.fullmatch(raw) and table.decimal_commas:
+        """A number; 1.000 is refused where it could be a thousand: commas are decimal, or may be."""
+        if isinstance(raw, str) and THOUSANDS.fullmatch(raw) and table.comma and not table.decimal_points:
             either = f"{raw.strip().replace('.', '')} or {raw.strip().replace('.', ',')}"
-            raise InputError(f"{where}: {what} is {shown(raw)}, but other numbers have a decimal comma; write {either}")
+            why = (
+                "but other numbers have a decimal comma" if table.decimal_commas else "which may be a thousand or less"
+            )
+            raise InputError(f"{where}: {what} is {shown(raw)}, {why}; write {either}")
         return self.number(table, raw, where, what)
 
     def whole(self, table: Table, raw: Any, where: str, what: str) -> int:
@@ -63,6 +65,10 @@ class Cells:
             if isinstance(raw, str):
                 parts = [part for part in DIMENSIONS.split(raw.strip()) if part]
             parts = parts if isinstance(parts, list | tuple) else [parts]
+            if isinstance(raw, str) and len(parts) > 1 and any(re.fullmatch(r"[^\W\d]+", part) for part in parts):
+                raise InputError(
+                    f"{where}: {names['']} is {shown(raw)}; write the number alone, its unit in the header"
+                )
             return tuple(self.amount(table, part, where, names[""]) for part in parts)
         if not names:
             return ()
@@ -80,16 +86,20 @@ class Cells:
         names = table.names_of(attribute)
         if numbered := sorted({part[2:] for part in names if "/" in part}):
             return self._numbered(names, numbered, row, where)
-        first, last = row.get(names.get("1", "")), row.get(names.get("2", ""))
-        if "" in names and not blank(raw := row.get(names[""])) and raw != []:
-            return self.times.windows(raw, where, names[""])
-        if blank(first) and blank(last):
+        given = {part: row.get(name) for part, name in names.items()}
+        given = {part: raw for part, raw in given.items() if not blank(raw) and raw != []}
+        if not given:
             return (ALWAYS,)
+        ends = [raw for part, raw in given.items() if part]
+        whole = [raw for raw in ends if clock.moment(raw) is None and clock.stretches(raw)]
+        if "" in given and len(whole) < len(ends):
+            both = " and ".join(shown(names[part]) for part in sorted(given)[:2])
+            raise InputError(f"{where}: {both} both say when; leave one of them out")
+        if "" in given or whole:  # window, window_1 and window_2 are windows each, not ends of one
+            found = ((names[part], raw) for part, raw in sorted(given.items()))
+            return tuple(window for name, raw in found for window in self.times.windows(raw, where, name))
         what = names.get("1") or names.get("2") or attribute
-        whole = [raw for raw in (first, last) if not blank(raw) and clock.moment(raw) is None and clock.stretches(raw)]
-        if whole:  # window_1 and window_2 are two windows, not two ends
-            return tuple(window for raw in whole for window in self.times.windows(raw, where, what))
-        return (self.times.window(first, last, where, what, names.get("2")),)
+        return (self.times.window(given.get("1"), given.get("2"), where, what, names.get("2")),)
 
     def _numbered(
         self, names: Mapping[str, str], numbers: list[str], row: Mapping[str, Any], where: str

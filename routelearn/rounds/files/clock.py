@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 from routelearn.data.numbers import blank, real, shown
 from routelearn.errors import InputError
-from routelearn.rounds.clock import DAY
 from routelearn.rounds.model import ALWAYS, Window
+from routelearn.rounds.units import DAY
 
 HOUR, MINUTE = 3_600, 60
 LONGEST = 200  # characters of a cell with windows
 ANY_TIME = (
     *("any", "any time", "anytime", "all day", "ganztags", "ganztägig", "egal", "flexibel", "jederzeit", "-"),
-    *("toute la journée", "flexible", "indifférent", "todo el día", "cualquier hora"),
+    *("toute la journée", "flexible", "indifférent", "todo el día", "cualquier hora", "24/7"),
 )
 _DATE = r"(?:(?P<y>\d{4})-(?P<m>\d\d?)-(?P<d>\d\d?)|(?P<d2>\d\d?)\.(?P<m2>\d\d?)\.(?P<y2>\d{4}))"
 _TIME = (
@@ -27,8 +27,9 @@ _ZONE = r"(?P<zone>z|[+-][01]\d:?[0-5]\d)?"
 _MOMENT = re.compile(rf"(?:{_DATE}(?:\s*,?\s+|(?P<iso>t)))?{_TIME}\s?{_ZONE}", re.IGNORECASE | re.ASCII)
 _BARE = re.sub(r"\?P<\w+>", "?:", _MOMENT.pattern)
 _NUMBER = r"\d+(?:[.,]\d+)?"
-_TO = r"(?:\s*(?:-|\u2013|\u2014|/)\s*|\s+(?:to|till|until|bis|and|und|à|au|a|hasta)\s+)"
-_STRETCH = re.compile(rf"({_BARE}|{_NUMBER}){_TO}({_BARE}|{_NUMBER})", re.IGNORECASE | re.ASCII)
+_TO = r"(?:\s*(?:-|\u2013|\u2014|/)\s*|\s+(?:to|till|until|bis|and|und|à|au|et|a|y|hasta)\s+)"
+_FROM = r"(?:(?:from|between|von|zwischen|de|entre|desde)\s+)?"
+_STRETCH = re.compile(rf"{_FROM}({_BARE}|{_NUMBER}){_TO}({_BARE}|{_NUMBER})", re.IGNORECASE | re.ASCII)
 _HALF = re.compile(
     rf"(?P<word>from|after|since|ab|nach|von|dès|après|desde|until|till|before|by|bis|vor|jusqu'à|avant|hasta|antes de)"
     rf"\s+(?P<at>{_BARE}|{_NUMBER})",
@@ -36,6 +37,11 @@ _HALF = re.compile(
 )
 _LATER = ("from", "after", "since", "ab", "nach", "von", "dès", "après", "desde")
 _BETWEEN = re.compile(r"\s*[,;|\n]\s*")
+_OR = re.compile(r"\s+(?:and|und|et|y|&|\+)\s+|\s*/\s*|(?<=\w)\s+(?=\d)")  # between stretches, not between their ends
+_HOUR = re.compile(r"(\d{1,2})(?:\.([0-5]\d))?", re.ASCII)  # 8, 8.30
+_DENSE = re.compile(r"(\d{1,2})\.?([0-5]\d)", re.ASCII)  # 0830, 08.30
+_SURELY = re.compile(r"0\d\.?[0-5]\d", re.ASCII)  # no number is written like that
+_OTHER_DATE = re.compile(r"\d{1,4}/\d\d?/\d{1,4}|\b\d\d?\.\d\d?\.\d\d\b(?!\d)", re.ASCII)
 _LENGTH = re.compile(
     r"(?:(?P<h>\d+(?:[.,]\d+)?)\s?(?:h|hours?|std|stunden?|heures?|horas?))?\s*"
     r"(?:(?P<m>\d+(?:[.,]\d+)?)\s?(?:m|min|mins|minutes?|minuten?|minutos?|'))?\s*"
@@ -83,9 +89,7 @@ def moment(raw: Any) -> Moment | None:
     day = None
     if dated:
         try:
-            day = date(
-                int(part["y"] or part["y2"]), int(part["m"] or part["m2"]), int(part["d"] or part["d2"])
-            )  # fmt: skip
+            day = date(*(int(part[unit] or part[f"{unit}2"]) for unit in "ymd"))
         except ValueError:
             return None
         if hour > 24:
@@ -94,7 +98,7 @@ def moment(raw: Any) -> Moment | None:
     written = (part["zone"] or "").lower()
     if written in ("", "z"):
         return Moment(day, seconds, 0.0 if written else None)
-    if not part["iso"]:  # 08:00-10:00 is a stretch
+    if not part["iso"] and not (dated and written[0] == "+"):  # 08:00-10:00 is a stretch
         return None
     digits = written[1:].replace(":", "")
     east = float(int(digits[:2]) * HOUR + int(digits[2:]) * MINUTE)
@@ -116,7 +120,10 @@ def stretches(raw: Any) -> list[tuple[Any, Any]] | None:
         return [one[0] for one in found if one is not None]
     if not isinstance(raw, str) or len(raw) > LONGEST:
         return None
-    parts = [_stretch(part) for part in _BETWEEN.split(raw.strip()) if part]
+    parts: list[tuple[str, str] | None] = []
+    for part in filter(None, _BETWEEN.split(raw.strip())):
+        one = _stretch(part)
+        parts += map(_stretch, _OR.split(part)) if one is None else [one]
     return None if not parts or None in parts else [part for part in parts if part is not None]
 
 
@@ -131,19 +138,30 @@ def _stretch(text: Any) -> tuple[str, str] | None:
         return None
     first, last = match[1].strip(), match[2].strip()
     from_, to = moment(first), moment(last)
-    if from_ is None and to is not None and re.fullmatch(r"\d{1,2}", first):  # 8-10 Uhr, 8-10:30
-        first = f"{first}:00"
-    if to is None and from_ is not None and re.fullmatch(r"\d{1,2}", last):
-        last = f"{last}:00"
+    if from_ is None and to is not None:  # 8-10 Uhr, 8-10:30
+        first = _with_colon(first)
+    if to is None and from_ is not None:
+        last = _with_colon(last)
     from_, to = moment(first), moment(last)
+    if any(at is None and not re.fullmatch(_NUMBER, end) for at, end in ((from_, first), (to, last))):
+        return None  # two stretches, of which each looks like a time with its zone
     if from_ is not None and from_.day is not None and to is not None and to.day is None:
         last = f"{from_.day.isoformat()} {last}"
     return first, last
 
 
+def _with_colon(end: str) -> str:
+    """8 and 8.30 as 8:00 and 8:30; all else as it is."""
+    match = _HOUR.fullmatch(end)
+    return end if match is None else f"{match[1]}:{match[2] or '00'}"
+
+
 def _hours(pair: tuple[Any, Any]) -> bool:
-    """Whether the ends of a stretch may be hours of the day: 8-12."""
-    return all(isinstance(end, str) and re.fullmatch(r"\d{1,2}", end) and int(end) <= 24 for end in pair)
+    """Whether the ends of a stretch may be hours of the day: 8-12, 8.30-12, from 8."""
+    return all(
+        end == "" or (isinstance(end, str) and (match := _HOUR.fullmatch(end)) is not None and int(match[1]) <= 24)
+        for end in pair
+    )
 
 
 def clock_like(raw: Any) -> bool:
@@ -159,7 +177,9 @@ class Times:
 
     def __init__(self, source: str) -> None:
         self.source = source
-        self.clock = self.numbers = self.undated = self.hours = False
+        self.clock = self.numbers = self.undated = False
+        self.hours = self.dense = False  # whether 8-12, and 0830, are times of day
+        self._perhaps = False  # whether there are numbers such as 1430, which are times of day beside 0830
         self.zone: float | None = None
         self.first: date | None = None
         self.last: date | None = None
@@ -185,7 +205,11 @@ class Times:
             return
         found = moment(raw)
         if found is None:
-            self.numbers = True
+            if isinstance(raw, str) and _DENSE.fullmatch(raw.strip()):
+                self._perhaps = True
+                self.dense = self.dense or _SURELY.fullmatch(raw.strip()) is not None
+            else:
+                self.numbers = True
             return
         self.clock = True
         if found.zone is not None and self.zone is None:
@@ -197,9 +221,10 @@ class Times:
         self.last = found.day if self.last is None else max(self.last, found.day)
 
     def settle(self) -> None:
-        """After all times have been looked at: 8-12 is a stretch of the day unless other times are numbers."""
-        self.hours = self.hours and not self.numbers
-        self.clock = self.clock or self.hours
+        """After all times have been looked at: 8-12 and 0830 are times of day unless other times are numbers."""
+        self.numbers = self.numbers or (self._perhaps and not self.dense)
+        self.hours, self.dense = self.hours and not self.numbers, self.dense and not self.numbers
+        self.clock = self.clock or self.hours or self.dense
 
     @property
     def day(self) -> str | None:
@@ -210,8 +235,9 @@ class Times:
         """Seconds after the midnight of the day, or the number itself where a file counts seconds."""
         found = moment(raw)
         if found is None:
-            if self.hours and isinstance(raw, str) and raw.isdigit() and int(raw) <= 24:
-                return float(int(raw) * HOUR)
+            if (short := self._short(raw)) is not None:
+                return short
+            _check_date(raw, where, what)
             if isinstance(raw, str) and re.fullmatch(r"\s*\d[\d:.h ]*\s*(uhr|h|[ap]m)?\s*", raw, re.I) and ":" in raw:
                 raise InputError(f"{where}: {what} is {shown(raw)}, not a time of day; write it as 08:30")
             if self.clock:
@@ -228,12 +254,19 @@ class Times:
             seconds += (found.day - self.first).days * DAY
         return float(seconds)
 
+    def _short(self, raw: Any) -> float | None:
+        """What 8, 8.30 or 0830 says where these are times of day."""
+        for holds, pattern in ((self.hours, _HOUR), (self.dense, _DENSE)):
+            if holds and isinstance(raw, str) and (match := pattern.fullmatch(raw.strip())) is not None:
+                return float(int(match[1]) * HOUR + int(match[2] or 0) * MINUTE)
+        return None
+
     def windows(self, raw: Any, where: str, what: str) -> tuple[Window, ...]:
         """All stretches of a cell; in a file of numbers also one that is open to one side."""
-        found = stretches(raw)
-        if found is None and isinstance(raw, str) and raw.strip().lower() in ANY_TIME:
+        if isinstance(raw, str) and raw.strip().lower() in ANY_TIME:
             return (ALWAYS,)
-        if found is None:
+        if (found := stretches(raw)) is None:
+            _check_date(raw, where, what)
             raise InputError(
                 f"{where}: {what} is {shown(raw)}; a stretch as 08:00-10:00 is needed, or one end of it (from 08:00, "
                 "until 10:00); write ; between several"
@@ -250,6 +283,12 @@ class Times:
             night = f"; swap them{next_day if self.first is None else ''}"
             raise InputError(f"{where}: {what} runs backwards, from {_text(first)} to {_text(last)}{night}")
         return (low, high)
+
+
+def _check_date(raw: Any, where: str, what: str) -> None:
+    """Refuse dates of which nobody can tell the month and the day, or the century."""
+    if isinstance(raw, str) and _OTHER_DATE.search(raw[:LONGEST]):
+        raise InputError(f"{where}: {what} is {shown(raw)}; write its date as 2026-11-20 or 20.11.2026")
 
 
 def _text(raw: Any) -> str:

@@ -25,7 +25,8 @@ from routelearn.data.rules import PICKUPS, SERVICE, SHIFT, SKILLS, VEHICLES, WIN
 from routelearn.errors import InputError
 from routelearn.problems.attributes import CAPACITY, DEMAND, Attribute, folded
 from routelearn.rounds.files.clock import clock_like
-from routelearn.rounds.model import Round, Stop, Vehicle, attributes_of
+from routelearn.rounds.model import Stop, Vehicle, attributes_of
+from routelearn.rounds.units import METRES
 
 STRETCHES = ("windows", "shift", "breaks")  # two columns may give them, or one
 # What only one of the two kinds of tables has, beside the declared attributes; the first word is the name.
@@ -42,8 +43,23 @@ MORE: dict[type, dict[str, tuple[str, ...]]] = {
             *("id", "name", "vehicle", "vehicle id", "van", "truck", "plate", *WORDS["id"]),
             *("Fahrzeug", "LKW", "Wagen", "Kennzeichen", "véhicule", "camion", "vehículo", "camión", "furgoneta"),
         ),
-        "start": ("start", "start place", "depot", "Startort", "Lager", "départ", "entrepôt", "origen", "almacén"),
-        "end": ("end", "end place", "Endort", "Zielort", "arrivée", "destino"),
+        "start": (
+            *(
+                "start",
+                "start place",
+                "start depot",
+                "start location",
+                "depot",
+                "Startort",
+                "Startdepot",
+                "Lager",
+            ),
+            *("départ", "entrepôt", "origen", "almacén"),
+        ),
+        "end": (
+            *("end", "end place", "end depot", "end location", "Ende", "Endort", "Enddepot", "Zielort", "arrivée"),
+            *("destino",),
+        ),
         "breaks": ("breaks", "break", "break window", "Pause", "Pausenfenster", "Pausenzeit", "pausa", "descanso"),
         "break_duration": (
             *("break_duration", "break time", "break length", "Pausendauer", "durée de pause", "duración de la pausa"),
@@ -57,12 +73,36 @@ ALSO[Stop, "service"] = (
     *("unload time", "unloading time", "drop time", "handling time", "dwell time", "time on site", "stop time"),
     *("Dauer", "Entladezeit", "Entladedauer", "Verweildauer", "Aufenthalt", "Aufenthaltsdauer", "Bearbeitungszeit"),
     *("durée", "temps d'arrêt", "temps sur place", "duración", "tiempo de parada", "tiempo de descarga"),
+    *("on-site time", "Bedienzeit", "Lieferdauer", "Be- und Entladezeit", "Be-/Entladezeit", "servicio"),
+)
+ALSO[Vehicle, "fixed_cost"] = ("fixed costs", "fixe Kosten", "coûts fixes", "costes fijos")
+ALSO[Vehicle, "max_duration"] = ("max Arbeitszeit", "Höchstarbeitszeit", "max working time")
+ALSO[Vehicle, "max_stops"] = ("max Stopps", "maximum stops")
+ALSO[Vehicle, "trips"] = ("max trips", "trips per day", "Touren pro Tag")
+ALSO[Vehicle, "capacity"] += (
+    "payload",
+    "max load",
+    "maximum load",
+    "Nutzlast",
+    "Zuladung",
+    "charge utile",
+    "carga útil",
+)
+ALSO[Vehicle, "shift"] = (
+    *("working hours", "working time", "Dienstzeit", "Einsatzzeit", "horaires", "horario", "jornada"),
 )
 ALSO[Stop, "only"] = ("vehicle", "vehicles", "Fahrzeug", "véhicule", "vehículo")
 # The two ends without a word before them; those that are clear may stand alone.
 BARE = (
     *ENDS,
-    *(("ab", "bis"), ("ready", "due"), ("readytime", "duedate"), ("readytime", "duetime"), ("starttime", "endtime")),
+    *(
+        ("from", "until"),
+        ("ab", "bis"),
+        ("ready", "due"),
+        ("readytime", "duedate"),
+        ("readytime", "duetime"),
+        ("starttime", "endtime"),
+    ),
     *(("startzeit", "endzeit"), ("fruhestens", "spatestens"), ("fruehestens", "spaetestens"), ("opens", "closes")),
     *(("opening", "closing"), ("openingtime", "closingtime"), ("heuredebut", "heurefin"), ("ouverture", "fermeture")),
     *(("heureouverture", "heurefermeture"), ("horainicio", "horafin"), ("apertura", "cierre")),
@@ -80,6 +120,8 @@ TIME_UNITS = {
 }
 _BRACKET = {"min": 60.0, "m": 60.0, "s": 1.0, "sec": 1.0, "sek": 1.0, "h": 3600.0, "std": 3600.0}
 _BRACKET |= {word: unit for unit, words in TIME_UNITS.items() for word in words}
+
+_SPEED = re.compile(r"(average|avg|max|mean)?(speed|geschwindigkeit|tempo|vitesse|velocidad)(in)?(kmh|kmph|kph|mph)?")
 _AMOUNT = re.compile(r"(?:in)?(kg|t|tons?|lbs?|g|m3|l|stk|pcs|\d{1,2}|pallets?|paletten|palettes|cajas|kisten|boxes)")
 # What makes a table of stops a round; with other attributes alone it is one of the older problems.
 BEYOND = ("pickup", "windows", "setup", "service", "release", "skills", "only", "forbidden", "late_cost", "shipment")
@@ -92,22 +134,24 @@ class Column(NamedTuple):
 
     attribute: str
     part: str = ""  # "1" or "2": an end of a stretch; of an amount, the dimension
-    unit: float | None = None  # seconds that a bare number counts, where the name says so
+    unit: float | None = None  # seconds (of a length: metres) that a bare number counts, where the name says so
     own: bool = False  # it is called by the name of the attribute itself
 
 
 _BY_HOUR = (
-    "costperhour",
-    "hourlycost",
-    "kostenprostunde",
-    "stundensatz",
-    "coutparheure",
-    "tauxhoraire",
-    "costeporhora",
+    *("costperhour", "hourlycost", "kostenprostunde", "stundensatz"),
+    *("coutparheure", "tauxhoraire", "costeporhora", "hourlyrate", "costh", "kostenh", "kostenjestunde"),
 )
-_BY_KM = ("costperkm", "kostenprokm", "kilometerkosten", "coutparkm", "coutkilometrique", "costeporkm")
-PRICES = {name: Column("time_cost", unit=3600.0) for name in _BY_HOUR}  # of vehicles, as people have them
-PRICES |= {name: Column("distance_cost", unit=1000.0) for name in _BY_KM}
+_BY_KM = (
+    *("costperkm", "kostenprokm", "kilometerkosten", "coutparkm", "coutkilometrique", "costeporkm"),
+    *("costkm", "kostenkm", "kostenjekm", "coutkm"),
+)
+_MOST_KM = ("maxkm", "maxkilometers", "maxkilometer", "maximalekilometer", "kmmax", "kilometresmax")
+IN_UNITS = {name: Column("time_cost", unit=3600.0) for name in _BY_HOUR}  # of vehicles, as people have them
+IN_UNITS |= {name: Column("distance_cost", unit=1000.0) for name in _BY_KM}
+IN_UNITS |= {name: Column("max_distance", unit=1000.0) for name in _MOST_KM} | {
+    "maxhours": Column("max_duration", unit=3600.0)
+}
 
 
 @lru_cache
@@ -120,7 +164,6 @@ def index(kind: type) -> dict[str, Column]:
         found.setdefault(folded(words[0]), Column(ours, own=True))
     if kind is Stop:
         found.setdefault("demand", Column("delivery", own=True))  # as the older problems call it
-    if kind is Stop:
         found |= {name: Column(name, own=True) for name in PLACES}
         found |= {folded(name): Column(ours, own=True) for name, ours in SPELLINGS.items()}
         for place in PLACES:
@@ -154,9 +197,9 @@ def column_of(name: str, kind: type) -> Column | None:
 def _column_of(name: str, kind: type) -> Column | None:
     plain, names = folded(name), index(kind)
     bracket = re.search(r"[(\[]\s*([^)\]\s.]+)", name)
-    unit = _BRACKET.get(bracket[1].lower()) if bracket else None
     if (found := names.get(plain)) is not None:
-        return found._replace(unit=unit)
+        units = METRES if _is_distance(found.attribute, kind) else _BRACKET
+        return found._replace(unit=units.get(bracket[1].lower()) if bracket else None)
     for first, last in ENDS:
         for part, end in (("1", first), ("2", last)):
             if plain.endswith(end) and (base := names.get(plain.removesuffix(end))) and base.attribute in STRETCHES:
@@ -166,8 +209,12 @@ def _column_of(name: str, kind: type) -> Column | None:
             return Column(base.attribute, part, own=base.own)
     if (found := _numbered(plain, names, kind)) is not None:
         return found
-    if kind is Vehicle and plain in PRICES:
-        return PRICES[plain]
+    if kind is Vehicle and plain in IN_UNITS:
+        return IN_UNITS[plain]
+    for word, metres in METRES.items():
+        base = names.get(plain.removesuffix(word).removesuffix("in")) if plain.endswith(word) else None
+        if base is not None and _is_distance(base.attribute, kind):
+            return base._replace(unit=metres, own=False)
     for seconds, words in TIME_UNITS.items():
         for word in words:
             base = names.get(plain.removesuffix(word)) if plain.endswith(word) else None
@@ -210,6 +257,11 @@ def _is_length(name: str, kind: type) -> bool:
     return name == "break_duration" or (one is not None and one.unit == "time" and one.sign != "any")
 
 
+def _is_distance(name: str, kind: type) -> bool:
+    one = declared(kind).get(name)
+    return one is not None and one.unit == "length"
+
+
 def understood(columns: Mapping[str, Sequence[Any]], kind: type, source: str) -> dict[str, Column]:
     """{the user's name: what it holds}; `columns` has the values that are not blank. Two for one thing are refused."""
     claims: dict[str, Column] = {}
@@ -223,11 +275,8 @@ def understood(columns: Mapping[str, Sequence[Any]], kind: type, source: str) ->
         for name in ends:  # times, not places
             claims[name] = Column(stretch, "1" if claims[name].attribute == "start" else "2")
         for name, one in claims.items():  # nombre is a number in French and a name in Spanish
-            if (
-                one.attribute == "number"
-                and not one.own
-                and not all(str(v).strip()[:1].isdigit() for v in columns[name])
-            ):
+            counts = all(str(value).strip()[:1].isdigit() for value in columns[name])
+            if one.attribute == "number" and not one.own and not counts:
                 claims[name] = Column("id")
     if not any(one.attribute == stretch for one in claims.values()):
         _bare(columns, plain, claims, stretch)
@@ -336,6 +385,8 @@ def check_typos(names: Sequence[str], kind: type, where: str) -> None:
         known += ["window_start", "window_end"]
     for name in names[:TYPOS]:
         plain = name.strip().lower().replace(" ", "_")
+        if column_of(name, kind) is not None:  # another column gives the same
+            continue
         if close := difflib.get_close_matches(plain, known, 1, 0.82):
             raise InputError(f"{where}: {name[:40]!r} is not known; did you mean {close[0]!r}? Otherwise rename it")
 
@@ -368,6 +419,16 @@ def check_rules(columns: Mapping[str, Sequence[Any]], claims: Mapping[str, Colum
             )
 
 
-def round_keys() -> dict[str, str]:
-    """{folded: name} of what holds for the whole round."""
-    return {folded(name): one.name for one in attributes_of(Round) for name in (one.name, *one.also)}
+def check_fleet(columns: Mapping[str, Sequence[Any]], claims: Mapping[str, Column], where: str) -> None:
+    """Refuse a column of vehicles that would bind them and that nobody claimed."""
+    for name in (name for name, values in columns.items() if values and name not in claims):
+        if _SPEED.fullmatch(folded(name)):
+            raise InputError(
+                f"{where}: {shown(name)} differs between vehicles only as durations of their own (profiles of a JSON); "
+                "give one for all as --speed, and remove the column"
+            )
+        if _clocks(columns[name]):
+            raise InputError(
+                f"{where}: {shown(name)} holds clock times, and nothing says what they are; name it 'shift' or "
+                "'break', or remove it"
+            )

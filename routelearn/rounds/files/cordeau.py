@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from routelearn.data.edge_weights import euclidean
 from routelearn.errors import InputError
-from routelearn.rounds.files.lengths import euclidean, one_rounded, rounded, rounding_of
+from routelearn.rounds.files.lengths import one_rounded, rounded, rounding_of
 from routelearn.rounds.files.words import all_numbers, check_rows, lines_of, numbers_of, whole
-from routelearn.rounds.model import ALWAYS, ANY, FOREVER, Legs, Round, Stop, Vehicle, Window
+from routelearn.rounds.model import ALWAYS, ANY, FOREVER, NAMELESS, Legs, Round, Stop, Vehicle, Window
 
 KINDS = ("VRP", "PVRP", "MDVRP", "SDVRP", "VRPTW", "PVRPTW", "MDVRPTW", "SDVRPTW")
 READ = ("VRP", "MDVRP", "VRPTW", "MDVRPTW")
@@ -74,7 +75,7 @@ def parse(text: str, source: str, options: Mapping[str, Any]) -> Round:
         longest, capacity = numbers_of(limit, source, 2, "a line of limits")[:2]
         vehicles.append(
             Vehicle(
-                id=f"depot {table[home][1][0]}" if several else "vehicle",
+                id=f"depot {table[home][1][0]}" if several else NAMELESS,
                 number=number,
                 capacity=(capacity or FOREVER,),
                 start=home,

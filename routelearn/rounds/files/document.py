@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from routelearn.data.json_file import matrix_of
 from routelearn.data.numbers import blank, shown
 from routelearn.data.records import Row
 from routelearn.errors import InputError
 from routelearn.rounds.files.build import Builder
 from routelearn.rounds.files.columns import BEYOND
-from routelearn.rounds.files.lengths import Given, in_unit, of_document, table_of
+from routelearn.rounds.files.lengths import Given, in_unit, of_document
 from routelearn.rounds.files.table import OPTIONS, Table, beyond
 from routelearn.rounds.model import Round, Stop
 
@@ -65,8 +66,9 @@ def _given(data: Mapping[str, Any], source: str, options: Mapping[str, Any]) -> 
         if data.get("matrix") is not None:
             raise InputError(f"{source}: both 'matrix' and 'durations' or 'distances'; keep the latter")
         return of_document(data, source)
-    matrix = table_of(data.get("matrix"), source, "matrix")
-    return None if matrix is None else in_unit(matrix, options)
+    if (rows := data.get("matrix")) is None:
+        return None
+    return in_unit(matrix_of(rows, source, "matrix"), options)
 
 
 def _profiles(raw: Any, source: str) -> dict[str, Given]:

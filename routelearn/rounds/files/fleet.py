@@ -10,9 +10,11 @@ from routelearn.data.numbers import blank, real, shown
 from routelearn.errors import InputError
 from routelearn.rounds.files.cells import DIMENSIONS, LIST, Cells
 from routelearn.rounds.files.columns import declared
+from routelearn.rounds.files.lengths import Unit
 from routelearn.rounds.files.sites import Sites
 from routelearn.rounds.files.table import VEHICLE_OPTIONS, Table, text_of
-from routelearn.rounds.model import ALWAYS, FOREVER, Amounts, Break, Stop, Vehicle, Window
+from routelearn.rounds.model import ALWAYS, FOREVER, NAMELESS, Amounts, Break, Stop, Vehicle, Window
+from routelearn.rounds.units import METRES
 
 OPEN = ("open", "offen", "none", "keiner", "kein", "-", "ouvert", "abierto")  # a start or end that is none
 MOST_VEHICLES = 10_000
@@ -26,40 +28,31 @@ class Fleet:
         self.table, self.sites, self.cells, self.options = table, sites, cells, options
         self.priced: set[str] = set()  # vehicles that have a cost by distance or time
         self.per_km: set[str] = set()  # those whose cost by distance is for a kilometre
+        self.metres: dict[str, float] = {}  # in a unit of their longest distance, where its name says so
         self.used: set[str] = set()  # options that hold for one vehicle at least
         self.notes: tuple[str, ...] = ()
 
     def vehicles(self, stops: int) -> tuple[list[Vehicle], list[str]]:
         """Vehicles of a table, or as options say: their number, and what each holds."""
-        table, options = self.table, self.options
-        source = self.sites.table.source
-        count = self._count()
+        table, source, count = self.table, self.sites.table.source, self._count()
         if table is None:
-            alike = len(set(capacities := self._capacities(count))) < 2
-            if alike:
-                number = count if count is not None else None
-                raw: list[tuple[str, Mapping[str, Any]]] = [("vehicles", {})]
-                kinds = [("vehicle", number, capacities[0] if capacities else ())]
-            else:
-                raw = [("vehicles", {})] * len(capacities)
-                kinds = [(str(k), 1, holds) for k, holds in enumerate(capacities, 1)]
-            table = Table(source, raw)
-            where = [source] * len(raw)
-            return [
-                self._vehicle(table, row, source, name, number, holds, stops)
-                for (_, row), (name, number, holds) in zip(raw, kinds, strict=True)
-            ], where
+            capacities = self._capacities(count)
+            kinds: list[tuple[str, int | None, Amounts]] = [(str(k), 1, holds) for k, holds in enumerate(capacities, 1)]
+            if len(set(capacities)) < 2:  # all are alike
+                kinds = [(NAMELESS, count, capacities[0] if capacities else ())]
+            table = Table(source, [("vehicles", {})])
+            vehicles = [self._vehicle(table, {}, source, *kind, stops) for kind in kinds]
+            return vehicles, [source] * len(kinds)
         if not table.rows:
             raise InputError(f"{table.source}: no vehicles")
         capacities = self._capacities(len(table.rows))
         where = [table.at(place) for place, _ in table.rows]
-        by_id = table.names_of("id").get("")
+        by_id, by_number = table.name_of("id"), table.name_of("number")
         found = []
         for k, (_, row) in enumerate(table.rows):
-            name = row.get(by_id) if by_id is not None else None
+            name = table.cell(row, "id")
             if blank(name) and by_id is not None:
                 raise InputError(f"{where[k]}: no {by_id}, though other vehicles have one")
-            by_number = table.names_of("number").get("")
             raw_number = row.get(by_number) if by_number is not None else 1
             if table.document and by_number is None:  # null in every row: as many as it takes
                 raw_number = row.get("number", 1)
@@ -71,14 +64,18 @@ class Fleet:
             holds = holds or (capacities[k if len(capacities) > 1 else 0] if capacities else ())
             called = str(k + 1) if blank(name) else text_of(name, where[k], "the id")
             found.append(self._vehicle(table, row, where[k], called, number, holds, stops))
-        if options.get("vehicles") is not None and count is not None and self.table is not None:
+        if count is not None:
             raise InputError(f"{source}: both a number of vehicles and a table of them; give one")
         return found, where
 
     def check_capacities(self, stops: Sequence[Stop], vehicles: Sequence[Vehicle]) -> None:
         """Ask for a capacity where amounts are given and nobody says what a vehicle holds; of a table, tell."""
         free = [v.id for v in vehicles if not v.capacity or FOREVER in v.capacity]
-        if not free or not any(any((*s.delivery, *s.pickup)) for s in stops):
+        if not any(any((*s.delivery, *s.pickup)) for s in stops):
+            if len(free) < len(vehicles):
+                self.notes = (*self.notes, "no stop has an amount, so that capacities bind nothing")
+            return
+        if not free:
             return
         if self.table is None:
             raise InputError(
@@ -124,7 +121,7 @@ class Fleet:
         else:
             parts = [raw] if not isinstance(raw, list | tuple) else raw
             parts = [part if isinstance(part, list | tuple) else [part] for part in parts]
-        found = [tuple(real(one, "--capacity", "a number") for one in part) for part in parts]
+        found = [tuple(real(one, "--capacity", "the capacity") for one in part) for part in parts]
         if len(found) == 1:
             return found * (count or 1)
         if count is not None and len(found) != count:
@@ -165,6 +162,9 @@ class Fleet:
                 values[ours] = self.cells.long(table, raw, unit, where, user)
             elif one.whole:
                 values[ours] = self.cells.whole(table, raw, where, user)
+            elif one.unit == "length":
+                values[ours] = self.cells.number(table, raw, where, user)
+                self.metres |= {} if unit is None else {name: unit}
             else:
                 values[ours] = self.cells.number(table, raw, where, user) / self._per(name, ours, unit)
         prices = {"distance_cost", "driving_cost", "time_cost"} & set(values)
@@ -200,18 +200,22 @@ class Fleet:
             return 1.0
         return unit or 1.0
 
-    def in_metres(self, vehicle: Vehicle) -> Vehicle:
-        """A price for the kilometre where distances are metres."""
-        return replace(vehicle, distance_cost=vehicle.distance_cost / 1000) if vehicle.id in self.per_km else vehicle
+    def measured(self, vehicle: Vehicle, unit: Unit) -> Vehicle:
+        """With its price for a kilometre, and its longest distance, in the unit of the legs."""
+        if vehicle.id in self.per_km and unit == "m":
+            vehicle = replace(vehicle, distance_cost=vehicle.distance_cost / 1000)
+        if unit and vehicle.id in self.metres:
+            factor = self.metres[vehicle.id] / METRES[unit]
+            vehicle = replace(vehicle, max_distance=vehicle.max_distance * factor)
+        return vehicle
 
     def _ends(self, table: Table, row: Mapping[str, Any], where: str) -> tuple[int | None, int | None]:
         """Start and end; the first depot and the start, where the table does not say."""
         home = self.sites.place_of[self.sites.depots[0]] if self.sites.depots else None
         found: list[int | None] = []
         for word, default in (("start", home), ("end", None)):
-            name = table.names_of(word).get("") or word
-            raw = row.get(name)
-            if table.document and name in row and raw is None:
+            name, raw = table.name_of(word) or word, table.cell(row, word)
+            if table.document and name in row and row[name] is None:
                 found.append(None)
             elif blank(raw):
                 found.append(default if word == "start" else found[0])
@@ -251,17 +255,12 @@ class Fleet:
         return low, high
 
     def _reloads(self, table: Table, row: Mapping[str, Any], where: str) -> tuple[int, ...]:
-        name = table.names_of("reloads").get("")
-        raw = row.get(name) if name is not None else None
-        if name is None or blank(raw):
-            return ()
-        parts = raw if isinstance(raw, list | tuple) else LIST.split(str(raw).strip())
-        return tuple(self.sites.place(part, where, name) for part in parts if not blank(part))
+        parts = listed(table.cell(row, "reloads"))
+        return tuple(self.sites.place(part, where, table.name_of("reloads") or "") for part in parts if not blank(part))
 
     def _breaks(self, table: Table, row: Mapping[str, Any], where: str) -> tuple[Break, ...]:
         """A document's list of breaks, or one in columns of its own."""
-        name = table.names_of("breaks").get("")
-        raw = row.get(name) if name is not None else None
+        raw = table.cell(row, "breaks")
         if table.document and isinstance(raw, list) and all(isinstance(one, dict) for one in raw):
             found = []
             for n, one in enumerate(raw, 1):
@@ -279,8 +278,7 @@ class Fleet:
                 )
             return tuple(found)
         windows = self.cells.window(table, row, "breaks", where)
-        by_length = table.names_of("break_duration").get("")
-        length = row.get(by_length) if by_length is not None else None
+        by_length, length = table.name_of("break_duration"), table.cell(row, "break_duration")
         if windows == (ALWAYS,) and blank(length):
             return ()
         if blank(length) or by_length is None:
@@ -289,13 +287,8 @@ class Fleet:
         return (Break(id="1", windows=windows, service=self.cells.long(table, length, unit, where, by_length)),)
 
     def _kept(self, table: Table, row: Mapping[str, Any], where: str) -> tuple[int, ...]:
-        name = table.names_of("kept").get("")
-        raw = row.get(name) if name is not None else None
-        if blank(raw):
-            return ()
-        parts = raw if isinstance(raw, list | tuple) else LIST.split(str(raw).strip())
         found = []
-        for part in parts:
+        for part in listed(table.cell(row, "kept")):
             called = text_of(part, where, "a kept stop")
             if called not in self.sites.number:
                 raise InputError(f"{where}: keeps {shown(called)}, which is not the id of a stop")
@@ -307,15 +300,12 @@ class Fleet:
         if vehicle.max_distance != FOREVER:
             raise InputError(f"{where}: a longest distance, but no distances; give them beside the durations")
         if vehicle.id in self.priced:
-            if vehicle.distance_cost and self._gives_distance_cost():
+            in_table = self.table is not None and self.table.has("distance_cost")
+            if vehicle.distance_cost and (in_table or self.options.get("distance_cost") is not None):
                 raise InputError(f"{where}: a cost by distance, but no distances; give them beside the durations")
             self.notes = tuple(note for note in self.notes if note != BOTH)
             return replace(vehicle, distance_cost=0.0)
         return replace(vehicle, distance_cost=0.0, driving_cost=1.0)
-
-    def _gives_distance_cost(self) -> bool:
-        in_table = self.table is not None and self.table.has("distance_cost")
-        return in_table or self.options.get("distance_cost") is not None
 
 
 def homes(table: Table | None) -> frozenset[str] | None:
@@ -323,14 +313,20 @@ def homes(table: Table | None) -> frozenset[str] | None:
     if table is None:
         return None
     found: set[str] = set()
-    start = table.names_of("start").get("")
+    start = table.name_of("start") or "start"
     for place, row in table.rows:
-        raw = row.get(start) if start is not None else None
-        if blank(raw) and not (table.document and (start or "start") in row):  # null is an answer, too
+        if blank(table.cell(row, "start")) and not (table.document and start in row):  # null is an answer, too
             return None
         for attribute in ("start", "end", "reloads"):
-            cell = row.get(table.names_of(attribute).get("", ""))
+            cell = table.cell(row, attribute)
             if not blank(cell):
                 parts = cell if isinstance(cell, list | tuple) else [cell]
                 found |= {text_of(part, table.at(place), attribute) for part in parts}
     return frozenset(found)
+
+
+def listed(raw: Any) -> Sequence[Any]:
+    """The parts of a cell or of a document's list."""
+    if blank(raw):
+        return ()
+    return raw if isinstance(raw, list | tuple) else LIST.split(str(raw).strip())

@@ -8,14 +8,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from routelearn.data import json_file, matrix_file
+from routelearn.data.edge_weights import euclidean
 from routelearn.data.geometry import great_circle
 from routelearn.data.matrix_file import Lengths
 from routelearn.data.numbers import real, shown
-from routelearn.data.stops import MATRIX_STOPS, checked_matrix
+from routelearn.data.stops import MATRIX_STOPS
 from routelearn.errors import InputError
 from routelearn.rounds.model import Legs, Matrix
 
-Rounding = Literal["nearest", "dimacs", "exact", "none"]
 ROUNDINGS = ("nearest", "dimacs", "exact", "none")
 Unit = Literal["", "m", "km"]
 HOUR = 3600.0
@@ -75,12 +75,6 @@ def one_rounded(value: float, rounding: str) -> float:
     return float(rounded(np.array([value]), rounding)[0]) if np.isfinite(value) else value
 
 
-def euclidean(xy: Matrix) -> Matrix:
-    dx, dy = xy[:, None, 0] - xy[None, :, 0], xy[:, None, 1] - xy[None, :, 1]
-    found: Matrix = np.sqrt(dx * dx + dy * dy)
-    return found
-
-
 def check_count(count: int, source: str) -> None:
     if count > MATRIX_STOPS:
         raise InputError(f"{source}: {count:,} places; rounds need a matrix, and at most {MATRIX_STOPS:,} are allowed")
@@ -101,7 +95,7 @@ def parse_lengths(text: str, source: str, options: Mapping[str, Any]) -> Given:
     """A table of OSRM (durations in seconds, distances in metres), or any file of a matrix."""
     if text.lstrip()[:1] == "{":
         data = json_file.decode(text, source)
-        if isinstance(data, dict) and ("durations" in data or "distances" in data):
+        if isinstance(data, dict) and not data.keys().isdisjoint(("durations", "distances", "code")):
             if options.get("matrix_unit") is not None:
                 raise InputError(f"{source}: its durations are seconds, its distances metres; leave --matrix-unit out")
             return of_document(data, source)
@@ -126,7 +120,8 @@ def of_document(data: Mapping[str, Any], source: str) -> Given:
     code = data.get("code", "Ok")
     if isinstance(code, str) and code.lower() != "ok":
         raise InputError(f"{source}: OSRM answered {shown(code)}: {shown(data.get('message', 'no table'))}")
-    found = {key: table_of(data.get(key), source, key) for key in ("durations", "distances", "costs")}
+    given = {key: data.get(key) for key in ("durations", "distances", "costs")}
+    found = {key: None if rows is None else json_file.matrix_of(rows, source, key) for key, rows in given.items()}
     (first, rows), *others = [(key, len(one)) for key, one in found.items() if one is not None] or [("", 0)]
     for key, count in others:
         if count != rows:
@@ -134,29 +129,6 @@ def of_document(data: Mapping[str, Any], source: str) -> Given:
     osrm = "code" in data or "sources" in data or "destinations" in data
     unit: Unit = "m" if osrm and found["distances"] is not None else ""
     return Given(found["distances"], found["durations"], unit, costs=found["costs"])
-
-
-def table_of(rows: Any, source: str, what: str) -> Matrix | None:
-    """A square list of lists of numbers."""
-    if rows is None:
-        return None
-    if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows) or not rows:
-        raise InputError(f"{source}: {what} must be a list of lists of numbers")
-    if len(rows) > MATRIX_STOPS:
-        raise InputError(f"{source}: {what} of {len(rows)} places; at most {MATRIX_STOPS} are allowed")
-    for i, row in enumerate(rows, 1):
-        if len(row) != len(rows):
-            raise InputError(f"{source}: row {i} of {what} has {len(row)} numbers; {len(rows)} rows need as many")
-        if None in row:
-            raise InputError(
-                f"{source}: row {i}, column {row.index(None) + 1} of {what} is empty: no way there; "
-                "move the stop to a road, or leave it out"
-            )
-    values = [
-        [real(cell, f"{source}: row {i} of {what}", f"column {j}") for j, cell in enumerate(row, 1)]
-        for i, row in enumerate(rows, 1)
-    ]
-    return checked_matrix(np.array(values), source)
 
 
 class Measured(NamedTuple):
@@ -208,9 +180,11 @@ def measured(
     only = distances is None and durations is not None
     if distances is None:
         if only and straight is not None:
-            notes.append("distances are straight lines; the matrix gives durations only, and these are the cost")
+            notes.append("distances are straight lines; the matrix gives durations only")
         elif only:
-            notes.append("no distances are known; the durations are the cost")
+            notes.append("no distances are known")
+        if only and given.costs is None:
+            notes[-1] += "; the durations are the cost"
         distances = straight if straight is not None else None if durations is None else np.zeros_like(durations)
     if distances is None:
         raise InputError(f"{source}: no coordinates and no matrix; name them x and y, or lat and lon")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from routelearn.data.edge_weights import euclidean
 from routelearn.errors import InputError
-from routelearn.rounds.files.lengths import euclidean, one_rounded, rounded, rounding_of
-from routelearn.rounds.files.words import all_numbers, check_rows, lines_of, numbers_of, whole
-from routelearn.rounds.model import ANY, Legs, Round, Stop, Vehicle
+from routelearn.rounds.files.lengths import one_rounded, rounded, rounding_of
+from routelearn.rounds.files.words import all_numbers, check_rows, lines_of, numbers_of, of_one_depot, window_of
+from routelearn.rounds.model import Legs, Round, Stop
 
 COLUMNS = 9  # task, x, y, demand, earliest, latest, service, pickup, delivery
 
@@ -24,23 +26,16 @@ def parse(text: str, source: str, options: Mapping[str, Any]) -> Round:
     rounding = rounding_of(options, "none")
     first, *table = lines_of(text)
     number, capacity, speed = numbers_of(first, source, 3, "the first line")
-    where = f"{source}, line {first[0]}"
     if speed <= 0:
-        raise InputError(f"{where}: the speed is {speed:g}; it must be positive")
+        raise InputError(f"{source}, line {first[0]}: the speed is {speed:g}; it must be positive")
     check_rows(table, source)
-    values = []
-    for line in table:
-        if len(line[1]) != COLUMNS:
-            raise InputError(f"{source}, line {line[0]}: {len(line[1])} numbers; a task has {COLUMNS}")
-        values.append(numbers_of(line, source, COLUMNS, "a task"))
-    xy = np.array([row[1:3] for row in values])
-    distance = rounded(euclidean(xy), rounding)
+    values = [numbers_of(line, source, COLUMNS, "a task", exactly=True) for line in table]
     index = {row[0]: i for i, row in enumerate(values)}
     stops, shipments = [], []
     for i, row in enumerate(values):
         if not i:
             continue
-        _, _, _, demand, earliest, latest, service, pickup, delivery = row
+        _, _, _, demand, _, _, service, pickup, delivery = row
         other = index.get(delivery or pickup) if delivery or pickup else 0
         if (delivery or pickup) and (not other or values[other][7 if delivery else 8] != row[0]):
             raise InputError(
@@ -57,28 +52,11 @@ def parse(text: str, source: str, options: Mapping[str, Any]) -> Round:
                 place=i,
                 delivery=nothing if taken else amount,
                 pickup=amount if taken else nothing,
-                windows=((one_rounded(earliest, rounding), one_rounded(latest, rounding)),),
+                windows=(window_of(row, rounding),),
                 service=one_rounded(service, rounding),
             )
         )
-    vehicle = Vehicle(
-        id="vehicle",
-        number=whole(number, where, "the number of vehicles", 1),
-        capacity=(capacity,),
-        start=0,
-        end=0,
-        shift=(one_rounded(values[0][4], rounding), one_rounded(values[0][5], rounding)),
-    )
-    return Round(
-        source=source,
-        stops=tuple(stops),
-        vehicles=(vehicle,),
-        shipments=tuple(shipments),
-        legs={ANY: Legs(distance, distance if speed == 1 else distance / speed)},
-        places=tuple(words[0] for _, words in table),
-        xy=xy,
-        objective="vehicles",
-        rounding=rounding,
-        where=tuple(f"line {at}" for at, _ in table[1:]),
-        vehicles_where=(where,),
-    )
+    distance = rounded(euclidean(np.array([row[1:3] for row in values])), rounding)
+    legs = Legs(distance, distance if speed == 1 else distance / speed)
+    found = of_one_depot(source, table, values, stops, first, number, capacity, legs, rounding)
+    return replace(found, shipments=tuple(shipments), objective="vehicles")

@@ -12,7 +12,7 @@ from routelearn.data import geojson, json_file
 from routelearn.data.excel_file import SUFFIXES, is_workbook
 from routelearn.data.files import STDIN, TEXT_LIMIT, check_not_workbook, decode, decode_table, display, read_bytes
 from routelearn.data.numbers import real, shown
-from routelearn.data.reading import FORMATS, XML, sniff
+from routelearn.data.reading import FORMATS, XML, instance_in, sniff
 from routelearn.errors import InputError
 from routelearn.problems.attributes import folded
 from routelearn.rounds.files import clock, cordeau, document, lilim, solomon, tables, vroom, vrplib
@@ -47,8 +47,8 @@ def read_round(
     options = dict(options or {})
     if vehicles is not None:
         options["vehicles"] = vehicles
-    if str(path) != STDIN and not Path(path).is_file() and problem is None and not options_beyond(options):
-        return None  # a folder, a glob, or a name that the older reader explains
+    if instance_in(str(path)) is not None and problem is None:
+        return None
     if matrix is not None and str(matrix) == STDIN == str(path):
         raise InputError("standard input cannot be both the stops and the matrix; give one of them as a file")
     data = read_bytes(path, limit)
@@ -91,8 +91,8 @@ def parse_round(
     if suffix in XML:
         return None
     if is_workbook(data) or suffix in SUFFIXES:
-        stops, own = tables.excel_tables(data, source)
-        return _of_table(stops, fleet or own, options, given, must or own is not None)
+        stops, own, more = tables.excel_tables(data, source)
+        return _of_table(stops, fleet or own, options, given, must or own is not None, more)
     if suffix in (".npz", ".pkl") or data[:4] == b"PK\x03\x04":
         if must:
             raise InputError(f"{source}: holds instances of other problems, not a round")
@@ -243,14 +243,15 @@ def _with_options(found: Round, options: Mapping[str, Any], fleet: Table | None,
         vehicles = [replace(vehicles[0], number=int(count))]
     if (raw := options.get("capacity")) is not None:
         words = raw.split(",") if isinstance(raw, str) else raw if isinstance(raw, list | tuple) else [raw]
-        holds = [real(word, "--capacity", "a number") for word in words]
+        holds = [real(word, "--capacity", "the capacity") for word in words]
         if len(holds) not in (1, len(vehicles)):
             raise InputError(f"--capacity has {len(holds)} numbers, but there are {len(vehicles)} kinds of vehicles")
         holds = holds * (len(vehicles) if len(holds) == 1 else 1)
         vehicles = [replace(one, capacity=(hold,)) for one, hold in zip(vehicles, holds, strict=True)]
     if (raw := options.get("shift")) is not None:
         times = clock.Times(source)
-        times.look([raw])
+        times.look([0, raw])  # numbers, as its own are: 0-20 is no stretch of hours
+        times.settle()
         shift = times.windows(raw, "--shift", "the shift")[0]
         if times.clock:
             raise InputError(f"{source}: its times are numbers; give --shift as numbers, too, such as 0-1000")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -32,6 +33,8 @@ class Sites:
         self, table: Table, cells: Cells, *, size: int | None, depot: Any, homes: frozenset[str] | None
     ) -> None:
         self.table, self.cells, self.size = table, cells, size
+        by_name = table.name_of("name")
+        self.called = [] if by_name is None else [str(row.get(by_name) or "").strip() for _, row in table.rows]
         self.ids = self._ids()
         self.depots = self._depots(depot, homes)
         self.named = {name: i for i, name in enumerate(self.ids)}
@@ -45,27 +48,26 @@ class Sites:
     def _ids(self) -> tuple[str, ...]:
         """The ids; without any, the names, told apart by a number; otherwise numbers."""
         table = self.table
-        by_id, by_name = (table.names_of(word).get("") for word in ("id", "name"))
+        by_id = table.name_of("id")
         if by_id is not None:
             found = []
             for n, (place, row) in enumerate(table.rows):
                 raw = row.get(by_id)
                 if blank(raw) and place == "depot":
-                    raw = (row.get(by_name) if by_name else None) or "depot"
+                    raw = table.cell(row, "name") or "depot"
                 if blank(raw):
                     raise InputError(f"{table.at(place)}: no id, though other stops have one")
                 found.append(text_of(raw, table.at(place), "the id") if raw is not None else str(n))
             return tuple(found)
-        if by_name is not None:
-            names = [str(row.get(by_name) or "").strip() for _, row in table.rows]
-            return told_apart([name or str(i) for i, name in enumerate(names, 1)])
+        if self.called:
+            return told_apart([name or str(i) for i, name in enumerate(self.called, 1)])
         first = table.rows[0][0] == "depot"
         numbers = [str(i + (0 if first else 1)) for i in range(len(table.rows))]
         return ("depot", *numbers[1:]) if first else tuple(numbers)
 
     def _depots(self, asked: Any, homes: frozenset[str] | None) -> list[int]:
         """The rows that are depots: marked, named so, or the first."""
-        table, marks = self.table, self.table.names_of("depot").get("")
+        table, marks = self.table, self.table.name_of("depot")
         count = range(len(table.rows))
         if marks is not None:
             found = []
@@ -85,26 +87,16 @@ class Sites:
             return [0]
         if asked is not None:
             name = text_of(asked, table.source, "the depot")
-            by_name = table.names_of("name").get("")
-            called = [str(row.get(by_name) or "").strip() for _, row in table.rows] if by_name else []
-            for names in (self.ids, called):
+            for names in (self.ids, self.called):
                 if name in names:
                     return [list(names).index(name)]
             raise InputError(f"{table.source}: the depot {shown(asked)} is not the id or name of one of the stops")
-        by_name = table.names_of("name").get("") or table.names_of("id").get("")
-        found = []
-        if by_name is not None:
-            names = [str(row.get(by_name) or "") for _, row in table.rows]
-            words = [folded((name.split() or [""])[0]) for name in names]
-            found = [i for i in count if words[i] in DEPOTS and not self._busy(i)]
+        words = [folded((name.split() or [""])[0]) for name in self.called or self.ids]
+        found = [i for i in count if words[i] in DEPOTS and not self._busy(i)]
         if homes is not None:  # a row where something is brought or taken is a stop, even if a vehicle starts there
-            return [i for i in count if i in found or (self._called(i) & homes and not self._busy(i))]
+            known = [{self.ids[i], *self.called[i : i + 1]} for i in count]
+            return [i for i in count if i in found or (known[i] & homes and not self._busy(i))]
         return found or [0]
-
-    def _called(self, i: int) -> set[str]:
-        """Id and name of a row."""
-        by_name = self.table.names_of("name").get("")
-        return {self.ids[i]} | ({str(self.table.rows[i][1].get(by_name)).strip()} if by_name is not None else set())
 
     def _busy(self, i: int) -> bool:
         """Whether a row has anything that only a visit has."""
@@ -118,7 +110,7 @@ class Sites:
         table = self.table
         pairs = {}
         for first, second in (("x", "y"), ("lat", "lon")):
-            a, b = table.names_of(first).get(""), table.names_of(second).get("")
+            a, b = table.name_of(first), table.name_of(second)
             if (a is None) != (b is None):
                 have, lack = (a, second) if b is None else (b, first)
                 raise InputError(f"{table.source}: a column {have} but no {lack}")
@@ -126,7 +118,7 @@ class Sites:
                 pairs[first] = (a, b)
         if len(pairs) == 2:
             raise InputError(f"{table.source}: both x, y and lat, lon; keep the pair to measure lengths by")
-        by_number = table.names_of("place").get("")
+        by_number = table.name_of("place")
         self.place_of = list(range(len(table.rows)))
         self.places: tuple[str, ...] = self.ids
         if by_number is not None:
@@ -194,8 +186,14 @@ class Sites:
                 values[ours] = self.cells.whole(table, raw, where, name)
             else:
                 values[ours] = self.cells.number(table, raw, where, name)
-        kept = {name: text_of(row[name], where, name) for name in table.unclaimed if not blank(row.get(name))}
-        by_name = table.names_of("name").get("")
+        kept = {
+            name: json.dumps(raw, ensure_ascii=False)
+            if isinstance(raw := row[name], bool | dict | list)
+            else text_of(raw, where, name)
+            for name in table.unclaimed
+            if not blank(row.get(name))
+        }
+        by_name = table.name_of("name")
         if by_name is not None and not blank(row.get(by_name)) and table.has("id"):
             kept = {by_name: str(row[by_name]).strip()} | kept
         return Stop(
@@ -220,16 +218,13 @@ class Sites:
                 if not isinstance(pair, list) or len(pair) != 2:
                     raise InputError(f"{table.source}, shipment {n}: the ids of pickup and delivery are needed")
                 found.append((self._half(pair[0], n), self._half(pair[1], n)))
-        by_shipment = table.names_of("shipment").get("")
+        by_shipment = table.name_of("shipment")
         halves: dict[str, list[int]] = {}
-        rows = [row for i, (_, row) in enumerate(table.rows) if i not in self.depots]
-        if by_shipment is not None:
-            for k, row in enumerate(rows):
-                if not blank(row.get(by_shipment)):
-                    halves.setdefault(text_of(row[by_shipment], table.source, by_shipment), []).append(k)
-        lines = [place for i, (place, _) in enumerate(table.rows) if i not in self.depots]
+        for k, i in enumerate(self.inner):
+            if by_shipment is not None and not blank(raw := table.rows[i][1].get(by_shipment)):
+                halves.setdefault(text_of(raw, table.source, by_shipment), []).append(k)
         for name, members in halves.items():
-            where = table.at(lines[members[-1]])
+            where = table.at(table.rows[self.inner[members[-1]]][0])
             if len(members) != 2:
                 lack = "has no other half" if len(members) == 1 else f"has {len(members)} rows"
                 raise InputError(f"{where}: the shipment {shown(name)} {lack}; a pickup and a delivery share its name")
@@ -253,11 +248,8 @@ class Sites:
         name = text_of(raw, where, what)
         if name in self.named:
             return self.place_of[self.named[name]]
-        by_name = self.table.names_of("name").get("")
-        if by_name is not None:
-            called = [str(row.get(by_name) or "").strip() for _, row in self.table.rows]
-            if called.count(name) == 1:
-                return self.place_of[called.index(name)]
+        if self.called.count(name) == 1:
+            return self.place_of[self.called.index(name)]
         if isinstance(raw, int) and 0 <= raw < len(self.places) and self.size is not None:
             return raw
         raise InputError(

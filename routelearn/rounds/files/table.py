@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, get_args
+from typing import Any
 
 from routelearn.data.names import check_width, zero
 from routelearn.data.numbers import blank, real, shown
@@ -15,13 +15,14 @@ from routelearn.data.records import Row
 from routelearn.errors import InputError
 from routelearn.problems.attributes import folded
 from routelearn.rounds.files import clock
-from routelearn.rounds.files.columns import BETWEEN_NAMES, BEYOND, Column, declared, understood
-from routelearn.rounds.model import ALWAYS, FOREVER, Backhauls, Objective, Stop, Vehicle
+from routelearn.rounds.files.columns import BETWEEN_NAMES, BEYOND, Column, column_of, declared, understood
+from routelearn.rounds.model import ALWAYS, FOREVER, Stop, Vehicle
 
 OF_ALL = ("objective", "backhauls", "most_stops_apart", "most_time_apart", "allow_unassigned")
 VEHICLE_OPTIONS = tuple(name for name in declared(Vehicle) if name not in ("number", "shift", "capacity"))
 # Of the command line and beside the stops of a document. `matrix_unit`: what a plain matrix holds.
 OPTIONS = (*("vehicles", "capacity", "shift", "speed", "round", "matrix_unit", "depot"), *OF_ALL, *VEHICLE_OPTIONS)
+THOUSANDS = re.compile(r"\s*[1-9]\d{0,2}\.\d{3}\s*", re.ASCII)  # what may be a thousand
 _TRUE, _FALSE = ("1", "true", "yes", "ja", "oui", "si", "sí"), ("0", "false", "no", "nein", "non", "")
 
 
@@ -47,7 +48,20 @@ class Table:
                 if not blank(value):
                     values.append(value)
         check_width(len(self.columns), self.source)
+        if self.document:
+            self._merge(kind)
         self.claims = understood(self.columns, kind, self.source)
+
+    def _merge(self, kind: type) -> None:
+        """Two names of one thing are one where no row has both: `windows` of a stop, and `window` of another."""
+        ours: dict[Column, str] = {}
+        for name in [name for name, values in self.columns.items() if values]:
+            one = column_of(name, kind)
+            first = name if one is None else ours.setdefault(one._replace(own=False), name)
+            if first == name or any(not blank(row.get(name)) and not blank(row.get(first)) for _, row in self.rows):
+                continue
+            self.rows = [(at, row if blank(row.get(name)) else {**row, first: row[name]}) for at, row in self.rows]
+            self.columns[first] += self.columns.pop(name)
 
     @property
     def decimal(self) -> str:
@@ -63,6 +77,13 @@ class Table:
         cells = (value for name in self.claims for value in self.columns[name] if isinstance(value, str))
         return self.comma and any(re.fullmatch(r"\s*-?\d+,\d+\s*", cell) for cell in cells)
 
+    @cached_property
+    def decimal_points(self) -> bool:
+        """Whether a point is decimal for sure: there are numbers with one that is not before three digits."""
+        cells = [value for name in self.claims for value in self.columns[name] if isinstance(value, str)]
+        points = (cell for cell in cells if re.fullmatch(r"\s*-?\d+\.\d+\s*", cell))
+        return not self.decimal_commas and any(not THOUSANDS.fullmatch(cell) for cell in points)
+
     @property
     def unclaimed(self) -> list[str]:
         return [name for name, values in self.columns.items() if values and name not in self.claims]
@@ -70,6 +91,15 @@ class Table:
     def names_of(self, attribute: str) -> dict[str, str]:
         """{part: the user's name} of the columns that give an attribute."""
         return {one.part: name for name, one in self.claims.items() if one.attribute == attribute}
+
+    def name_of(self, attribute: str) -> str | None:
+        """The user's name of the one column that gives an attribute."""
+        return self.names_of(attribute).get("")
+
+    def cell(self, row: Mapping[str, Any], attribute: str) -> Any:
+        """What a row has in that column; None without one."""
+        name = self.name_of(attribute)
+        return None if name is None else row.get(name)
 
     def has(self, attribute: str) -> bool:
         return any(one.attribute == attribute for one in self.claims.values())
@@ -124,12 +154,7 @@ def truth(raw: Any, what: str) -> bool:
 
 def settings_of(options: Mapping[str, Any], source: str, minutes: bool = False) -> dict[str, Any]:
     """What holds for the whole round, as fields of Round."""
-    found: dict[str, Any] = {}
-    for name, choices in (("objective", get_args(Objective)), ("backhauls", get_args(Backhauls))):
-        if (raw := options.get(name)) is not None:
-            if raw not in choices:
-                raise InputError(f"{source}: {name} is {shown(raw)}; the choices are {', '.join(choices)}")
-            found[name] = raw
+    found = {name: raw for name in ("objective", "backhauls") if (raw := options.get(name)) is not None}
     if (raw := options.get("most_stops_apart")) is not None:
         found["most_stops_apart"] = real(raw, source, "most_stops_apart")
     if (raw := options.get("most_time_apart")) is not None:

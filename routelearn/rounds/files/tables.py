@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from routelearn.data.csv_file import DELIMITERS, cells_of, check_not_xml, declared_delimiter, first_line, rows_of
-from routelearn.data.excel_file import sheets
-from routelearn.data.names import check_width
+from routelearn.data.csv_file import check_not_xml, declared_delimiter, first_line, likeliest_delimiter, rows_of
+from routelearn.data.excel_file import Sheet, sheets
+from routelearn.data.names import check_width, not_used
 from routelearn.data.numbers import blank, shown
 from routelearn.data.records import Row
 from routelearn.errors import InputError
@@ -17,7 +17,8 @@ from routelearn.rounds.files.columns import column_of
 from routelearn.rounds.files.table import Table
 from routelearn.rounds.model import Stop, Vehicle
 
-VEHICLE_SHEETS = ("vehicles", "vehicle", "vans", "fleet", "fahrzeuge", "flotte", "fuhrpark", "vehicules", "vehiculos")
+# How the names of sheets of vehicles begin.
+VEHICLE_SHEETS = ("vehicle", "vans", "fleet", "fahrzeuge", "flotte", "fuhrpark", "vehicule", "vehiculo")
 
 
 def csv_table(text: str, source: str, kind: type) -> Table:
@@ -25,18 +26,10 @@ def csv_table(text: str, source: str, kind: type) -> Table:
     check_not_xml(text, source)
     first = first_line(text)
     said = declared_delimiter(first)
-    delimiter = said or _delimiter(first, kind)
+    delimiter = said or likeliest_delimiter(first, lambda name: column_of(name, kind))
     lines = list(rows_of(text, delimiter, source))[0 if said is None else 1 :]
     found = _table([(f"line {at}", cells) for at, cells in lines], source, kind, delimiter != ",")
     return replace(found, separator=delimiter)
-
-
-def _delimiter(first: str, kind: type) -> str:
-    """The one that gives the header the most known names, else the most columns."""
-    return max(
-        DELIMITERS,
-        key=lambda d: (sum(column_of(cell, kind) is not None for cell in cells_of(first, d)), first.count(d)),
-    )
 
 
 def _table(lines: Sequence[tuple[str, Sequence[Any]]], source: str, kind: type, comma: bool) -> Table:
@@ -67,27 +60,33 @@ def _table(lines: Sequence[tuple[str, Sequence[Any]]], source: str, kind: type, 
     return Table(source, rows, comma=comma)
 
 
-def excel_tables(data: bytes, source: str) -> tuple[Table, Table | None]:
-    """The first sheet is the stops; one that is called vehicles (in any language) the vehicles."""
-    found = sheets(data, source)
-    vehicles = next((name for name in found if folded(name) in VEHICLE_SHEETS), None)
-    others = [name for name in found if name != vehicles and found[name]]
+def excel_tables(data: bytes, source: str) -> tuple[Table, Table | None, list[str]]:
+    """(stops: the first sheet whose first row names columns of them, vehicles: the sheet of that name, notes)."""
+    found = {name: rows for name, rows in sheets(data, source).items() if rows}
+    vehicles = _of_vehicles(found)
+    others = [name for name in found if name != vehicles]
     if not others:
         raise InputError(f"{source}: no sheet of stops")
-    stops = _sheet(found[others[0]], source, others[0], Stop, len(found) > 1)
+    chosen = next((name for name in others if any(column_of(str(cell), Stop) for cell in found[name][0][1])), others[0])
+    stops = _sheet(found[chosen], source, chosen, Stop, len(others) > 1)
     fleet = None if vehicles is None else _sheet(found[vehicles], source, vehicles, Vehicle, True)
-    return stops, fleet
+    idle = [name for name in others if name != chosen]
+    return stops, fleet, [f"the stops are those of the sheet {shown(chosen)}; {not_used(idle)}"] if idle else []
+
+
+def _of_vehicles(found: Mapping[str, Sheet]) -> str | None:
+    return next((name for name in found if folded(name).startswith(VEHICLE_SHEETS)), None)
 
 
 def excel_vehicles(data: bytes, source: str) -> Table:
     """A workbook of vehicles alone: the sheet of that name, or the first."""
     found = sheets(data, source)
-    name = next((name for name in found if folded(name) in VEHICLE_SHEETS), next(iter(found)))
+    name = _of_vehicles(found) or next(iter(found))
     return _sheet(found[name], source, name, Vehicle, len(found) > 1)
 
 
 def _sheet(rows: Sequence[tuple[int, list[Any]]], source: str, name: str, kind: type, named: bool) -> Table:
-    prefix = f"sheet {shown(name)}, " if named and kind is Vehicle else ""
+    prefix = f"sheet {shown(name)}, " if named else ""
     width = max((len(cells) for _, cells in rows), default=0)
     return _table(
         [(f"{prefix}row {at}", cells + [""] * (width - len(cells))) for at, cells in rows], source, kind, True

@@ -13,12 +13,12 @@ from routelearn.problems.base import distance_matrix, take
 from routelearn.rounds.model import ANY, FOREVER, PROBLEM, Legs, Round, Stop, Vehicle
 
 
-def read_set(path: str | Path, limit: int = TEXT_LIMIT) -> list[Round]:
+def read_set(path: str | Path) -> list[Round]:
     """All rounds of an `.npz` of variants, or the one that `set.npz[3]` names; none where it holds other problems."""
     file, row = instance_in(str(path)) or (str(path), None)
     if Path(file).suffix.lower() != ".npz" or not Path(file).is_file():
         return []
-    problem, batch = npz.parse(read_bytes(file, limit), file, limit=limit)
+    problem, batch = npz.parse(read_bytes(file), file, limit=TEXT_LIMIT)
     if problem != PROBLEM:
         return []
     count = batch.xy.shape[0]

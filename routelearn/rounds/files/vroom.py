@@ -202,8 +202,8 @@ class _Reader:
         check_count(len(self.locations), source)
         found = [vehicle for vehicle, _, _ in fleet]
         legs, unit, notes = self._legs(matrices, fleet, timed(stops, found, {}))
-        if unit == "km":
-            found = [self._in_km(vehicle) for vehicle in found]
+        if unit == "km":  # distances come from places
+            found = [replace(v, distance_cost=v.distance_cost * KM, max_distance=v.max_distance / KM) for v in found]
         latlon = self._latlon()
         for key in ("options", "problem"):
             if data.get(key) not in (None, {}, PROBLEM):
@@ -421,7 +421,3 @@ class _Reader:
             legs.setdefault(vehicle.profile, of if factor == 1 else Legs(of.distance, of.duration / factor, of.cost))
         legs = {ANY: next(iter(legs.values())), **legs}
         return legs, unit, notes
-
-    def _in_km(self, vehicle: Vehicle) -> Vehicle:
-        """Prices and limits for distances that come from places."""
-        return replace(vehicle, distance_cost=vehicle.distance_cost * KM, max_distance=vehicle.max_distance / KM)

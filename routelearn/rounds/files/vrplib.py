@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from routelearn.data.edge_weights import FROM_COORDINATES
+from routelearn.data import tsplib
+from routelearn.data.edge_weights import FROM_COORDINATES, euclidean
 from routelearn.data.numbers import real, shown
-from routelearn.data.tsplib import SECTIONS, Document, coordinates_of, document, lengths_of, node_number, nodes_of
+from routelearn.data.tsplib import Document, node_number, nodes_of
 from routelearn.errors import InputError
-from routelearn.rounds.files.lengths import check_count, euclidean, one_rounded, rounded, rounding_of
+from routelearn.rounds.files.lengths import check_count, one_rounded, rounded, rounding_of
 from routelearn.rounds.model import ALWAYS, ANY, FOREVER, Amounts, Backhauls, Legs, Matrix, Round, Stop, Vehicle, Window
 
 OF_STOPS = ("TIME_WINDOW", "SERVICE_TIME", "RELEASE_TIME", "BACKHAUL", "LINEHAUL", "PRIZE", "PICKUP_AND_DELIVERY")
@@ -25,7 +26,7 @@ OF_VEHICLES = (
     *("VEHICLES_MAX_DURATION", "VEHICLES_FIXED_COST", "VEHICLES_UNIT_DISTANCE_COST", "VEHICLES_ALLOWED_CLIENTS"),
     "CAPACITY",
 )
-USUAL = (*SECTIONS, "DEMAND")
+USUAL = (*tsplib.SECTIONS, "DEMAND")
 REFUSED = {"MUTUALLY_EXCLUSIVE_GROUP": "one stop of several instead of another is not supported"}
 VALUES = (
     *("NAME", "COMMENT", "TYPE", "DIMENSION", "EDGE_WEIGHT_TYPE", "EDGE_WEIGHT_FORMAT", "NODE_COORD_TYPE"),
@@ -36,7 +37,7 @@ MOST_VEHICLES = 100_000
 
 def document_of(text: str, source: str) -> Document:
     """The file taken apart; a section that this program does not know is refused by name."""
-    parts = document(text, source, None, (*USUAL, *OF_STOPS, *OF_VEHICLES, *REFUSED))
+    parts = tsplib.document(text, source, None, (*USUAL, *OF_STOPS, *OF_VEHICLES, *REFUSED))
     for name, why in REFUSED.items():
         if f"{name}_SECTION" in parts.sections:
             raise InputError(f"{source}: {name}_SECTION: {why}; remove it to solve without")
@@ -63,8 +64,8 @@ def _limited(parts: Document) -> bool:
         return False
     line, word = parts.values["DISTANCE"]
     numbers, _ = nodes_of(parts)
-    xy = coordinates_of(parts, numbers)
-    longest = float(lengths_of(parts, len(numbers)).max()) if xy is None else float(np.hypot(*np.ptp(xy, 0)))
+    xy = tsplib.coordinates_of(parts, numbers)
+    longest = float(tsplib.lengths_of(parts, len(numbers)).max()) if xy is None else float(np.hypot(*np.ptp(xy, 0)))
     return real(word, parts.at(line), "DISTANCE") < longest * len(numbers)
 
 
@@ -83,7 +84,7 @@ def parse(parts: Document, options: Mapping[str, Any]) -> Round:
     several = len(depots) > 1 or "VEHICLES_ALLOWED_CLIENTS" in fleet
     default = "nearest" if not (windows or fleet) else "none" if not windows else "exact" if several else "dimacs"
     rounding = rounding_of(options, default)
-    xy = coordinates_of(parts, numbers)
+    xy = tsplib.coordinates_of(parts, numbers)
     distance = _distances(parts, len(numbers), xy, rounding)
     columns = _Columns(parts, numbers, rounding)
     stops, shipments = columns.stops(depots)
@@ -114,29 +115,17 @@ def parse(parts: Document, options: Mapping[str, Any]) -> Round:
 def _depots(parts: Document, numbers: dict[int, int]) -> list[int]:
     """The nodes of DEPOT_SECTION by index; without it the first node."""
     found: list[int] = []
-    for line, words in parts.sections.get("DEPOT_SECTION", []):
-        for word in words:
-            if word == "-1":
-                return found or [0]
-            node = node_number(word, parts.at(line))
-            if node not in numbers:
-                raise InputError(f"{parts.at(line)}: the depot {node} is not a node of the file")
-            if numbers[node] in found:
-                raise InputError(f"{parts.at(line)}: the depot {node} is given twice")
-            found.append(numbers[node])
+    for line, index in tsplib.depots_of(parts, numbers):
+        if index in found:
+            raise InputError(f"{parts.at(line)}: the depot {list(numbers)[index]} is given twice")
+        found.append(index)
     return found or [0]
 
 
 def _distances(parts: Document, count: int, xy: Matrix | None, rounding: str) -> Matrix:
-    metric = (parts.value("EDGE_WEIGHT_TYPE") or ("EXPLICIT" if xy is None else "EUC_2D")).upper()
-    if metric == "EXPLICIT":
-        return rounded(lengths_of(parts, count), rounding)
-    if metric not in FROM_COORDINATES:
-        raise InputError(
-            f"{parts.source}: EDGE_WEIGHT_TYPE {shown(metric)}; the choices are EXPLICIT, {', '.join(FROM_COORDINATES)}"
-        )
-    if xy is None:
-        raise InputError(f"{parts.source}: {metric} needs a NODE_COORD_SECTION")
+    metric = tsplib.metric_of(parts, xy)
+    if metric == "EXPLICIT" or xy is None:
+        return rounded(tsplib.lengths_of(parts, count), rounding)
     if metric == "EUC_2D":
         return rounded(euclidean(xy), rounding)
     found = FROM_COORDINATES[metric](xy)
@@ -228,22 +217,17 @@ class _Columns:
         shipments = []
         for i in inner:
             demand, _, _, _, pickup, delivery = self.pairs[i]
-            if delivery:
-                other = self.numbers.get(int(delivery))
-                if other is None or other not in position or self.numbers.get(int(self.pairs[other][4])) != i:
+            if delivery or pickup:
+                named, column, half = (delivery, 4, "pickup") if delivery else (pickup, 5, "delivery")
+                other = self.numbers.get(int(named))
+                if other is None or other not in position or self.numbers.get(int(self.pairs[other][column])) != i:
                     raise InputError(
-                        f"{self.parts.at(lines[i])}: a shipment without its other half; node {delivery:g} does not "
-                        "name this one as its pickup"
+                        f"{self.parts.at(lines[i])}: a shipment without its other half; node {named:g} does not "
+                        f"name this one as its {half}"
                     )
-                pickups[i] = deliveries[other] = (abs(demand),)
-                shipments.append((position[i], position[other]))
-            elif pickup:
-                other = self.numbers.get(int(pickup))
-                if other is None or other not in position or self.numbers.get(int(self.pairs[other][5])) != i:
-                    raise InputError(
-                        f"{self.parts.at(lines[i])}: a shipment without its other half; node {pickup:g} does not "
-                        "name this one as its delivery"
-                    )
+                if delivery:
+                    pickups[i] = deliveries[other] = (abs(demand),)
+                    shipments.append((position[i], position[other]))
             elif demand < 0:
                 pickups[i] = (-demand,)
             else:
@@ -319,9 +303,8 @@ class _Fleet:
     def vehicles(self, stops: int) -> tuple[list[Vehicle], list[frozenset[int]] | None, list[str]]:
         """Vehicles that are alike together; which nodes each may serve, where the file says; where each stands."""
         parts = self.parts
-        infinite = len(self._numbers("CAPACITY", FOREVER)[0]) * (FOREVER,)
         capacity = self._numbers("CAPACITY", FOREVER)
-        capacity = [() if one == infinite else one for one in capacity]
+        capacity = [() if one == len(capacity[0]) * (FOREVER,) else one for one in capacity]
         fixed = self._numbers("VEHICLES_FIXED_COST", 0.0)
         price = self._numbers("VEHICLES_UNIT_DISTANCE_COST", 1.0)
         longest = self._numbers("VEHICLES_MAX_DURATION", self._old_limit(), True)

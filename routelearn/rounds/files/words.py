@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Sequence
 
-from routelearn.data.numbers import real, shown
+import numpy as np
+
+from routelearn.data.numbers import DECIMAL, real, shown
 from routelearn.errors import InputError
-from routelearn.rounds.files.lengths import check_count
+from routelearn.rounds.files.lengths import check_count, one_rounded
+from routelearn.rounds.model import ANY, NAMELESS, Legs, Round, Stop, Vehicle, Window
 
-_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 MOST_VEHICLES = 100_000
 
 Line = tuple[int, list[str]]  # its number, and its words
@@ -20,13 +22,13 @@ def lines_of(text: str) -> list[Line]:
 
 
 def all_numbers(words: list[str]) -> bool:
-    return all(_NUMBER.fullmatch(word) for word in words)
+    return all(DECIMAL.fullmatch(word) for word in words)
 
 
-def numbers_of(line: Line, source: str, count: int, what: str) -> list[float]:
-    """The numbers of a line, of which `count` are needed at least."""
+def numbers_of(line: Line, source: str, count: int, what: str, *, exactly: bool = False) -> list[float]:
+    """The numbers of a line, of which `count` are needed, at least or exactly."""
     at, words = line
-    if len(words) < count:
+    if len(words) < count or (exactly and len(words) > count):
         raise InputError(f"{source}, line {at}: {len(words)} numbers; {what} has {count}")
     return [real(word, f"{source}, line {at}", f"number {j}") for j, word in enumerate(words, 1)]
 
@@ -44,3 +46,35 @@ def check_rows(rows: list[Line], source: str) -> None:
     for at, words in rows:
         if (other := first.setdefault(words[0], at)) != at:
             raise InputError(f"{source}, line {at}: customer {shown(words[0])} is already given in line {other}")
+
+
+def window_of(row: Sequence[float], rounding: str) -> Window:
+    """When service may begin there; Solomon, and Li and Lim, give both ends behind the demand."""
+    return one_rounded(row[4], rounding), one_rounded(row[5], rounding)
+
+
+def of_one_depot(
+    source: str, table: list[Line], values: list[list[float]], stops: Sequence[Stop], head: Line, number: float,
+    capacity: float, legs: Legs, rounding: str,
+) -> Round:  # fmt: skip
+    """Stops around the first row, whose window is the shift of vehicles that are alike; `head` says how many."""
+    where = f"{source}, line {head[0]}"
+    vehicle = Vehicle(
+        id=NAMELESS,
+        number=whole(number, where, "the number of vehicles", 1),
+        capacity=(capacity,),
+        start=0,
+        end=0,
+        shift=window_of(values[0], rounding),
+    )
+    return Round(
+        source=source,
+        stops=tuple(stops),
+        vehicles=(vehicle,),
+        legs={ANY: legs},
+        places=tuple(words[0] for _, words in table),
+        xy=np.array([row[1:3] for row in values]),
+        rounding=rounding,
+        where=tuple(f"line {at}" for at, _ in table[1:]),
+        vehicles_where=(where,),
+    )

@@ -13,8 +13,10 @@ from routelearn.search.graph import Floats, nearest
 
 Flags = NDArray[np.bool_]
 Ints = NDArray[np.int64]  # of one kind with all numbers in kernels, so that none is compiled for two
+Numbers = NDArray[np.uint32]  # indices of the innermost loop: numba looks whether others are negative
 
 NEAR, BESIDE = 100, 32  # neighbours that a ruin may reach, and beside which a stop may be inserted
+BLOCK = 4  # so many of the latter are passed over at once
 CLOSE = 5  # neighbours that tell the cost of a leg to a near one
 WAITING, LATE = 0.2, 1.0  # weights of the time between two stops in what makes them neighbours (Vidal et al. 2013)
 
@@ -53,6 +55,7 @@ class Data(NamedTuple):
     """
 
     cost: Floats  # [C, V, V]: of legs, by what vehicles cost
+    back: Floats  # [C, V, V]: the same from the second node to the first, so that both ways of a stop lie in one row
     time: Floats  # [M, V, V]: by profile
     length: Floats  # [M, V, V]; [M, 0, 0] where no vehicle has a longest way
     place: Ints  # [V], -1: nowhere
@@ -60,8 +63,8 @@ class Data(NamedTuple):
     window: Floats  # [n, W, 2]
     amount: Floats  # [n, Q, 2]
     near: Ints  # [n, NEAR]: by the cost of legs
-    before: Ints  # [n, BESIDE]: those from which to go to a stop, by cost and time
-    after: Ints  # [n, BESIDE]: those to go to from there
+    before: Numbers  # [n, BESIDE]: those from which to go to a stop, by cost and time
+    after: Numbers  # [n, BESIDE]: those to go to from there
     vehicle: Records  # [T] VEHICLE: kinds of them
     capacity: Floats  # [T, Q]
     allowed: Flags  # [T, n]
@@ -70,6 +73,7 @@ class Data(NamedTuple):
     rest_window: Floats  # [T, B, W, 2]
     slot: Records  # [R] SLOT
     simple: bool  # one dimension, deliveries only: a route's load is a sum
+    plain: bool  # a label of time depends on the one beside it alone, and loads are simple
     lasting: bool  # some vehicle has a longest duration
     limited: bool  # some vehicle has a longest way or time of driving
     released: bool  # some goods come late
@@ -119,6 +123,7 @@ class NodeLegs(NamedTuple):
     """Legs by node, and which of them each kind of vehicle has."""
 
     cost: Floats
+    back: Floats
     time: Floats
     length: Floats
     profile: list[int]
@@ -145,8 +150,12 @@ def legs_of(x: Round, places: NDArray[np.int64]) -> NodeLegs:
 
     cost = by_node([priced_by(legs[m], by_length, by_time) for m, by_length, by_time in prices])
     time = by_node([one.duration for one in legs])
+    if np.array_equal(cost, time):
+        cost = time  # half the memory that a search reaches for
+    back = cost.transpose(0, 2, 1)
     return NodeLegs(
-        time if np.array_equal(cost, time) else cost,  # half the memory that a search reaches for
+        cost,
+        cost if np.array_equal(cost, back) else np.ascontiguousarray(back),
         time,
         by_node([one.distance for one in legs]) if limited else np.zeros((len(legs), 0, 0)),
         profile,
@@ -236,23 +245,24 @@ def data_of(x: Round) -> Data:
         or bool(stop["stays"].any())
         or (bool(x.shipments) and any(ends(v) or v.trips > 1 for v in vehicles))
     )
+    simple = dims == 1 and not any(any(s.pickup) for s in stops) and not x.shipments and not slot["reload_to"].any()
+    lasting, released = any(v.max_duration < np.inf for v in vehicles), any(s.release > -np.inf for s in stops)
     few, there, onward = max(0, n - 1), legs.cost[0, :n, :n], _onward(legs, window, stop["service"])
     near = nearest(there + there.T, min(NEAR, few)).astype(np.int64)
     amounts = [padded([getattr(s, name) for s in stops], 0.0, dims) for name in ("delivery", "pickup")]
     return Data(
-        cost=legs.cost, time=legs.time, length=legs.length, place=np.append(places, -1).astype(np.int64),
+        cost=legs.cost, back=legs.back, time=legs.time, length=legs.length,
+        place=np.append(places, -1).astype(np.int64),
         stop=stop, window=window, amount=np.ascontiguousarray(np.stack(amounts, axis=-1)),
         near=near,
-        before=nearest(np.ascontiguousarray(onward.T), min(BESIDE, few)).astype(np.int64),
-        after=nearest(onward, min(BESIDE, few)).astype(np.int64),
+        before=nearest(np.ascontiguousarray(onward.T), min(BESIDE, few)).astype(np.uint32),
+        after=nearest(onward, min(BESIDE, few)).astype(np.uint32),
         vehicle=vehicle, capacity=padded([v.capacity for v in vehicles], np.inf, dims),
         allowed=np.array([[x.serves(v, s) for s in stops] for v in vehicles], dtype=np.bool_),
         reloads=padded([[node[p] for p in v.reloads] for v in vehicles], -1).astype(np.int64),
         rest=rest, rest_window=rest_window.reshape(*rest.shape, *rest_window.shape[1:]), slot=slot,
-        simple=dims == 1 and not amounts[TAKES].any() and not x.shipments and not bool(slot["reload_to"].any()),
-        lasting=any(v.max_duration < np.inf for v in vehicles),
-        limited=any(min(v.max_distance, v.max_driving) < np.inf for v in vehicles),
-        released=any(s.release > -np.inf for s in stops),
+        simple=bool(simple), plain=bool(simple) and not lasting and not released, lasting=lasting,
+        limited=any(min(v.max_distance, v.max_driving) < np.inf for v in vehicles), released=released,
         walked=walked, last=x.backhauls == "last", paired=bool(x.shipments),
         reloading=bool(slot["reload_to"].any()), apart=bool(np.isfinite([x.most_stops_apart, x.most_time_apart]).any()),
         stops_apart=float(x.most_stops_apart), time_apart=float(x.most_time_apart),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from routelearn.rounds.search.arrays import NONE, ZERO
+import numpy as np
+
+from routelearn.rounds.search.arrays import BRINGS, NONE, ZERO
 from routelearn.rounds.search.desk import empty, note
 from routelearn.rounds.search.fleet import drive_by
 from routelearn.rounds.search.routes import SLACK, link, refresh
@@ -32,11 +34,27 @@ def alike(d, k, other):
     return k == other or (a.price == b.price and a.profile == b.profile and a.end == b.end)
 
 
+@merged
+def load_up_to(d, x, i):
+    """What the vehicle brings to stop or start i and those before it."""
+    load = 0.0
+    while i < d.stop.shape[0]:
+        load += d.amount[i, 0, BRINGS]
+        i = x.at[i].pred
+    return load
+
+
+@merged
+def room(d, x, k, c, other, p):
+    """Whether a vehicle of kind k has room for its load up to c and that of another route behind p."""
+    return load_up_to(d, x, c) + x.route[other].load - load_up_to(d, x, p) <= d.capacity[k, 0] + SLACK
+
+
 @part
 def cross(d, x, desk, most, state):
     """A random stop is followed by the end of another route, if that costs less than so much; how many routes changed.
 
-    The new routes are walked, for what labels of stretches do not tell; one that breaks a rule costs infinity.
+    Where labels of stretches do not tell all, the new routes are walked; one that breaks a rule costs infinity.
     """
     n = d.stop.shape[0]
     c = below(state, n)
@@ -46,7 +64,7 @@ def cross(d, x, desk, most, state):
     k, b = d.slot[r].kind, x.at[c].succ
     best, first = most, NONE
     for j in range(d.after.shape[1]):
-        s = d.after[c, j]
+        s = np.int64(d.after[c, j])
         other = x.at[s].slot
         if other < 0 or other == r or d.slot[other].kept > 0 or not alike(d, k, d.slot[other].kind):
             continue
@@ -56,7 +74,10 @@ def cross(d, x, desk, most, state):
             best, first = more, s
     if first < 0:
         return ZERO
-    other = x.at[first].slot
+    other, p = x.at[first].slot, x.at[first].pred
+    known = d.plain and not d.walked and d.vehicle.shape[0] == 1  # of several kinds, another may have room
+    if known and not (room(d, x, k, c, other, p) and room(d, x, k, p, r, c)):
+        return ZERO
     changed = note(d, x, desk, other, note(d, x, desk, r, ZERO))
     half, end = desk.changed[0].saved_to, desk.changed[1].saved_to
     empty(d, x, r)
@@ -75,5 +96,6 @@ def cross(d, x, desk, most, state):
         p, q = (i, q) if over else (p, i)
     for one in (r, other):
         refresh(d, x, one, NONE)
-        x.route[one].cost = drive_by(d, x, desk, one, d.slot[one].kind) if x.route[one].visits > 0 else 0.0
+        if x.route[one].visits > 0 and not (known and x.route[one].visits <= d.vehicle[k].max_stops):
+            x.route[one].cost = drive_by(d, x, desk, one, d.slot[one].kind)
     return changed

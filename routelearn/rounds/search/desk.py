@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from routelearn.rounds.search.arrays import NONE, ZERO, Data, Ints
+from routelearn.rounds.search.arrays import BLOCK, NONE, ZERO, Data, Ints
 from routelearn.rounds.search.routes import link, refresh, reloads_at, unlink
 from routelearn.rounds.search.walking import walk
 from routelearn.search.compiling import inlined, merged, part
@@ -28,6 +28,8 @@ class Desk(NamedTuple):
     removed: NDArray[np.void]  # [2 n] REMOVED_STOP
     changed: NDArray[np.void]  # [R] CHANGED_ROUTE: the changed routes as they were, in order; is_changed: by slot
     saved: Ints  # [I + R, 2]: their ids, and at which nodes
+    detour: Floats  # [2 BESIDE]: what places beside neighbours cost more in legs
+    least: Floats  # [BESIDE / BLOCK]: the least of each block of them
     places: Ints  # [2 I]: where a stop may go
     listed: Ints  # [1 + I]: how many times places were listed; by id, when it was the last time
     top: NDArray[np.void]  # [TOP] PLACE: the cheapest of them
@@ -43,6 +45,7 @@ def new_desk(d: Data) -> Desk:
     whole = np.int64
     return Desk(
         np.zeros(2 * len(d.stop) + 1, REMOVED_STOP), np.zeros(slots, CHANGED_ROUTE), np.zeros((ids + slots, 2), whole),
+        np.zeros(2 * d.before.shape[1]), np.zeros(d.before.shape[1] // BLOCK),
         np.zeros(2 * ids, whole), np.zeros(1 + ids, whole), np.zeros(TOP, PLACE), np.zeros(ids + 1, whole),
         np.zeros(d.rest.shape[1], whole),
         np.full(ids + 2 * slots + 1, -1, whole), np.array([np.inf, np.inf, np.inf, d.near_leg]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from routelearn.rounds.search.arrays import BRINGS, NONE, TAKES, ZERO
+from routelearn.rounds.search.arrays import BLOCK, BRINGS, NONE, TAKES, ZERO
 from routelearn.rounds.search.desk import TOP, note, price, written
 from routelearn.rounds.search.routes import (
     SLACK,
@@ -42,8 +42,7 @@ def place_cost(d, x, r, p, i, best):
     k = d.slot[r].kind
     c = d.vehicle[k].price
     a, b = x.at[p].node, x.at[s].node
-    delta = d.cost[c, a, i] + d.cost[c, i, b]
-    delta += d.vehicle[k].fixed if x.route[r].visits == 0 else -d.cost[c, a, b]
+    delta = d.back[c, i, a] + d.cost[c, i, b] + (d.vehicle[k].fixed if x.route[r].visits == 0 else -x.beside[p].onward)
     if d.vehicle[k].time_cost > 0:
         m = d.vehicle[k].profile
         delta += d.vehicle[k].time_cost * (d.time[m, a, i] + d.time[m, i, b] - d.time[m, a, b] + d.stop[i].service)
@@ -111,24 +110,26 @@ def listed(desk, p, count):
     return count + 1
 
 
-@inlined
-def list_places(d, x, desk, i):
-    """Write the ids behind which stop i may go to the desk; how many.
+@merged
+def room_beside(d, x, i):
+    """Whether a route of one of its neighbours has room for stop i; False where all places are looked at."""
+    if d.stop.shape[0] > WHOLE:
+        for j in range(d.before.shape[1]):
+            r, s = x.at[d.before[i, j]].slot, x.at[d.after[i, j]].slot
+            if (r >= 0 and takes(d, x, r, i)) or (s >= 0 and takes(d, x, s, i)):
+                return True
+    return False
 
-    Those beside its neighbours, or all where there is none or the round is small; where vehicles reload, those at the
-    end of each trip; and one vehicle of each kind that does not drive yet.
+
+@inlined
+def list_places(d, x, desk, i, count):
+    """Write more ids behind which stop i may go to the desk, where `count` are beside its neighbours; how many then.
+
+    All places if no neighbour's route has room; where vehicles reload, the ends of each trip; and one vehicle of each
+    kind that does not drive yet.
     """
     n, slots = d.stop.shape[0], d.slot.shape[0]
-    count = 0
-    desk.listed[0] += 1
-    if n > WHOLE:
-        for j in range(d.before.shape[1]):
-            p, s = d.before[i, j], d.after[i, j]
-            if x.at[p].slot >= 0 and takes(d, x, x.at[p].slot, i):
-                count = listed(desk, p, count)
-            if x.at[s].slot >= 0 and takes(d, x, x.at[s].slot, i):
-                count = listed(desk, x.at[s].pred, count)
-    if count == 0:
+    if count == 0 and not room_beside(d, x, i):
         for u in range(x.size[0]):
             r = x.route[u].used
             if takes(d, x, r, i):
@@ -158,6 +159,25 @@ def list_places(d, x, desk, i):
 
 
 @merged
+def detours(d, x, desk, i):
+    """Write to the desk what the legs over stop i cost more at each place beside a neighbour, and the least by block.
+
+    It is what most places fail by, so nothing else is read of them. Infinity if the neighbour is in no route.
+    """
+    for block in range(d.before.shape[1] // BLOCK):
+        least = np.inf
+        for j in range(block * BLOCK, (block + 1) * BLOCK):
+            p, s = d.before[i, j], d.after[i, j]
+            c, m = x.beside[p].price, x.beside[s].price
+            behind = d.back[c, i, p] + d.cost[c, i, x.beside[p].succ] - x.beside[p].onward
+            ahead = d.back[m, i, x.beside[s].pred] + d.cost[m, i, s] - x.beside[s].to
+            desk.detour[2 * j], desk.detour[2 * j + 1] = behind, ahead
+            least = behind if behind < least else least
+            least = ahead if ahead < least else least
+        desk.least[block] = least
+
+
+@merged
 def consider(desk, kept, cost, p, reload):
     """Keep the place among the TOP cheapest; how many are kept."""
     at = kept if kept < TOP else TOP - 1
@@ -173,14 +193,41 @@ def consider(desk, kept, cost, p, reload):
 
 
 @inlined
-def best_place(d, x, desk, i, blink, state):
+def best_place(d, x, desk, i, limit, blink, state):
     """Where stop i costs least: (cost, id before, reload); -1: nowhere.
 
-    Where routes are walked, the best of the few places that are cheapest by estimate.
+    Where routes are walked, the best of the few places that are cheapest by estimate; else only if it is below `limit`.
     """
-    best, before, reload, kept = np.inf, -1, 0, 0
-    for j in range(list_places(d, x, desk, i)):
-        p = desk.places[j]
+    best, before, reload, kept = np.inf if d.walked else limit, NONE, 0, 0
+    beside = 0
+    if d.stop.shape[0] > WHOLE:
+        beside = 2 * d.before.shape[1]
+        detours(d, x, desk, i)
+    desk.listed[0] += 1
+    count, j, at = 0, 0, -1
+    while True:
+        if j < beside:
+            bound = np.inf if d.walked else best
+            if j % (2 * BLOCK) == 0 and desk.least[j // (2 * BLOCK)] >= bound:
+                j += 2 * BLOCK
+                continue
+            j += 1
+            if desk.detour[j - 1] >= bound:
+                continue
+            p = x.at[d.after[i, j // 2 - 1]].pred if j % 2 == 0 else np.int64(d.before[i, j // 2])
+            if not takes(d, x, x.at[p].slot, i):
+                continue
+            known = count
+            count = listed(desk, p, count)
+            if count == known:
+                continue
+        else:
+            if at < 0:
+                at, count = count, list_places(d, x, desk, i, count)
+            if at == count:
+                break
+            p = desk.places[at]
+            at += 1
         r = x.at[p].slot
         ways = d.reloads.shape[1] if d.reloading and may_reload(d, x, r) else 0
         for way in range(-ways, ways + 1):
@@ -329,9 +376,10 @@ def recreate(d, x, desk, removed, changed, blink, opening, most, state):
                 left_out = d.stop[i].unserved + d.stop[j].unserved
             reload = 0
         else:
-            cost, p, reload = best_place(d, x, desk, i, blink, state)
             q, left_out = -1, d.stop[i].unserved
-        stays = cost >= left_out
+            limit = most - more + hope + (left_out if x.at[i].out >= 0 else 0.0)
+            cost, p, reload = best_place(d, x, desk, i, limit, blink, state)
+        stays = p < 0 or cost >= left_out
         if d.apart and blink and draw(state) < FICKLE:
             stays = not stays
         if opening and stays and p >= 0 and left_out < d.much:

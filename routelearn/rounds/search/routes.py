@@ -34,6 +34,9 @@ VISIT = np.dtype(
     ],
     align=True,
 )  # fmt: skip
+# What an insertion reads of many stops, apart from the rest: the nodes before and behind a stop, and the costs of the
+# legs between; -inf: it is in no route. Unsigned, see `arrays.Numbers`.
+BESIDE = np.dtype([("pred", "u4"), ("succ", "u4"), ("price", "u8"), ("to", "f8"), ("onward", "f8")], align=True)
 ROUTE = np.dtype(
     [
         ("visits", "i8"), ("used", "i8"), ("rank", "i8"),  # used: the slots that drive, in any order; rank: where there
@@ -46,6 +49,7 @@ ROUTE = np.dtype(
 
 class Routes(NamedTuple):
     at: NDArray[np.void]  # [I] VISIT
+    beside: NDArray[np.void]  # [I] BESIDE
     route: NDArray[np.void]  # [R] ROUTE
     ahead: Floats  # [I, Q, 3]
     behind: Floats  # [I, Q, 3]
@@ -62,8 +66,8 @@ def new_routes(d: Data) -> Routes:
     at["node"][n : n + slots] = d.vehicle["start"][d.slot["kind"]]
     at["node"][n + slots : n + 2 * slots] = d.vehicle["end"][d.slot["kind"]]
     return Routes(
-        at, np.zeros(slots, ROUTE), np.zeros((ids, dims, 3)), np.zeros((ids, dims, 3)), np.zeros(2, np.int64),
-        np.zeros(n, np.int64),
+        at, np.zeros(ids, BESIDE), np.zeros(slots, ROUTE), np.zeros((ids, dims, 3)), np.zeros((ids, dims, 3)),
+        np.zeros(2, np.int64), np.zeros(n, np.int64),
     )  # fmt: skip
 
 
@@ -75,6 +79,7 @@ def clear(d, x):
     x.size[1] = n
     for i in range(x.at.shape[0]):
         x.at[i].slot = -1
+        x.beside[i].to, x.beside[i].onward = -np.inf, -np.inf
     for i in range(n):
         x.out[i] = i
         x.at[i].out = i
@@ -117,6 +122,7 @@ def unlink(d, x, i):
     x.at[p].succ = s
     x.at[s].pred = p
     x.at[i].slot = -1
+    x.beside[i].to, x.beside[i].onward = -np.inf, -np.inf
     if i < d.stop.shape[0]:
         x.route[r].visits -= 1
         if x.route[r].visits == 0:
@@ -128,18 +134,24 @@ def unlink(d, x, i):
 
 
 @merged
+def may_be_late(d, i):
+    """Whether the windows of stop i may be missed: at a price, or because it is kept."""
+    return d.stop[i].late_cost >= 0 or d.stop[i].stays
+
+
+@merged
 def begins(d, i, arrival):
     """When service at stop i begins for a vehicle that is there at `arrival`; infinity: too late."""
     for w in range(d.stop[i].windows):
         if arrival <= d.window[i, w, 1] + SLACK:
             return max(arrival, d.window[i, w, 0])
-    return np.inf if d.stop[i].late_cost < 0 else arrival
+    return arrival if may_be_late(d, i) else np.inf
 
 
 @merged
 def begins_by(d, i, time):
     """The latest moment up to `time` at which service at stop i may begin; minus infinity: there is none."""
-    if d.stop[i].late_cost >= 0:
+    if may_be_late(d, i):
         return time if time >= d.window[i, 0, 0] else -np.inf
     for w in range(d.stop[i].windows - 1, -1, -1):
         if time >= d.window[i, w, 0] - SLACK:
@@ -150,7 +162,7 @@ def begins_by(d, i, time):
 @merged
 def closes(d, i):
     """When service at stop i must begin at last."""
-    return d.window[i, d.stop[i].windows - 1, 1] if d.stop[i].late_cost < 0 else np.inf
+    return np.inf if may_be_late(d, i) else d.window[i, d.stop[i].windows - 1, 1]
 
 
 @merged
@@ -174,7 +186,10 @@ def end_trip(d, x, i):
 
 @part
 def refresh(d, x, r, new):
-    """Compute the labels of route r anew: those that stop `new` changed; -1: all, its load, and its cost by legs."""
+    """Compute the labels of route r anew: those that stop `new` changed; -1: all, its load, and its cost by legs.
+
+    Where labels are plain, it ends at the first that stays as it was.
+    """
     n, slots, dims = d.stop.shape[0], d.slot.shape[0], d.capacity.shape[1]
     k = d.slot[r].kind
     m, c = d.vehicle[k].profile, d.vehicle[k].price
@@ -192,7 +207,10 @@ def refresh(d, x, r, new):
         drive = d.time[m, x.at[i].node, x.at[s].node]
         by = x.at[s].latest - drive
         if i < n:
-            x.at[i].latest = begins_by(d, i, by - d.stop[i].service)
+            latest = begins_by(d, i, by - d.stop[i].service)
+            if d.plain and new >= 0 and i != new and latest == x.at[i].latest:
+                break  # so are those before it
+            x.at[i].latest = latest
             x.at[i].goods_after = max(goods_from(d, x, s), d.stop[i].release)
             if d.lasting:
                 join_after(d, x, i, s, drive)
@@ -205,13 +223,17 @@ def refresh(d, x, r, new):
             end_trip(d, x, i)
             x.at[i].goods_after = goods_from(d, x, s)  # for the trip that begins here
         s = i
-    begin_trip(d, x, first, d.vehicle[k].shift_from)
+    if new < 0 or not d.plain:
+        begin_trip(d, x, first, d.vehicle[k].shift_from)
     x.at[first].before_by = d.vehicle[k].shift_to + d.vehicle[k].overtime
     load, cost = 0.0, 0.0
     while p != end:
         i = x.at[p].succ
         a, b = x.at[p].node, x.at[i].node
-        cost += d.cost[c, a, b]
+        leg = d.cost[c, a, b]
+        x.beside[p].onward, x.beside[p].succ = leg, b
+        x.beside[i].to, x.beside[i].pred, x.beside[i].price = leg, a, c
+        cost += leg
         drive = d.time[m, a, b]
         driving += drive
         if d.length.shape[1] > 0:
@@ -219,7 +241,10 @@ def refresh(d, x, r, new):
         arrival = x.at[p].ready + drive
         if i < n:
             x.at[i].trip = x.at[p].trip
-            x.at[i].ready = begins(d, i, arrival) + d.stop[i].service
+            ready = begins(d, i, arrival) + d.stop[i].service
+            if d.plain and new >= 0 and i != new and ready == x.at[i].ready:
+                break  # so are those behind it
+            x.at[i].ready = ready
             if d.lasting or d.released:
                 join_before(d, x, p, i, drive)
             if d.simple:
@@ -334,7 +359,7 @@ def fits(d, x, k, p, i, s):
     """Whether stop i may go between p and s in a vehicle of kind k, by the rules that labels know."""
     m = d.vehicle[k].profile
     there, on = d.time[m, x.at[p].node, i], d.time[m, i, x.at[s].node]
-    goods = max(x.at[x.at[p].trip].goods_after, d.stop[i].release)
+    goods = max(x.at[x.at[p].trip].goods_after, d.stop[i].release) if d.released else -np.inf
     start = begins(d, i, leaves(d, x, p, goods) + there)
     if start == np.inf or start + d.stop[i].service + on > x.at[s].latest + SLACK:
         return False

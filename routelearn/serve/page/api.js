@@ -14,8 +14,8 @@ export function setToken(value) {
   sessionStorage.setItem("token", value);
 }
 
-async function request(path, body, signal) {
-  const headers = token ? { authorization: `Bearer ${token}` } : {};
+async function request(path, body, signal, accept) {
+  const headers = { ...(accept ? { accept } : {}), ...(token ? { authorization: `Bearer ${token}` } : {}) };
   const options = { headers, signal };
   if (body !== undefined) {
     Object.assign(options, { method: "POST", body: JSON.stringify(body) });
@@ -26,7 +26,7 @@ async function request(path, body, signal) {
     response = await fetch(path, options);
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Failure({ error: "the service cannot be reached" }, 0);
+    throw new Failure({ error: "the service cannot be reached; see whether it runs, and try again" }, 0);
   }
   if (!response.ok) throw new Failure(await response.json().catch(() => ({})), response.status);
   return response;
@@ -34,11 +34,13 @@ async function request(path, body, signal) {
 
 // An answer that broke off on its way.
 function lost(error) {
-  throw error.name === "AbortError" ? error : new Failure({ error: "the connection to the service was lost" }, 0);
+  throw error.name === "AbortError" ? error : new Failure({ error: "the connection to the service was lost; see whether it runs, and try again" }, 0);
 }
 
 export const get = async (path, signal) => (await request(path, undefined, signal)).json().catch(lost);
 export const post = async (path, body, signal) => (await request(path, body, signal)).json().catch(lost);
+// The answer as a file of another type than JSON.
+export const file = async (path, body, accept) => (await request(path, body, undefined, accept)).text().catch(lost);
 
 // What /healthz tells, also while it answers 503; null if it cannot be asked.
 export const health = async () => {

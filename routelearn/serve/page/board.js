@@ -1,7 +1,7 @@
 // An instance on a map with its answer beside it: routes in colours, and, while watching, the decoder's probabilities.
 
 import { against, matched, onlyHere } from "./compare.js";
-import { colour, element, make, plural, show } from "./dom.js";
+import { WIDE, colour, element, make, plural, show } from "./dom.js";
 import { columns, limits, written } from "./instance.js";
 import { ends } from "./keep.js";
 import { MapView } from "./map.js";
@@ -18,7 +18,7 @@ export class Board {
     this.chart = element("svg", { class: "chart", viewBox: "0 0 100 30", preserveAspectRatio: "none", role: "img" });
     this.list = make("ul", { className: "routes" });
     figure.append(this.caption, this.chart, this.list);
-    this.map.svg.addEventListener("pointerover", (event) => this.light(event.target.dataset?.route ?? null));
+    this.map.svg.addEventListener("pointerover", (event) => this.light(event.target.dataset?.route ?? null, true));
     this.map.svg.addEventListener("pointerleave", () => this.light(null));
   }
 
@@ -54,7 +54,7 @@ export class Board {
       if (route !== undefined) words.push(`route ${route + 1}, visit ${k + 1} of ${answer.routes[route].stops.length}`);
       if (left) words.push("left out");
       return {
-        at: [stop.a, stop.b], key: i, depot, radius: depot ? base + 3 : size[i], words, data: { index: i },
+        at: [stop.a, stop.b], key: i, depot, radius: depot ? base + 3 : size[i], words, data: { index: i, ...(route === undefined ? {} : { route }) },
         label: String(stop.id), rank: depot ? Infinity : size[i], ...(step ? share(step.probabilities[node], stop.id) : {}), kind: [masked.has(node) && "masked", left && "left"].filter(Boolean).join(" "),
         fill: route === undefined || depot ? null : colour(this.colours[route]),
       };
@@ -71,10 +71,12 @@ export class Board {
     return words;
   }
 
-  light(route) {
+  // `found`: bring its line of the list into view, too.
+  light(route, found = false) {
     const lit = route === null || route === undefined ? null : Number(route);
     this.map.svg.querySelectorAll(".route").forEach((path) => path.classList.toggle("dim", lit !== null && Number(path.dataset.route) !== lit));
     [...this.list.children].forEach((item, i) => item.classList.toggle("lit", i === lit));
+    if (found && WIDE.matches) this.list.children[lit]?.scrollIntoView({ block: "nearest" });
   }
 
   #tell(answer, info, rival, differing) {
@@ -94,7 +96,8 @@ export class Board {
     const notes = [this.method, ...answer.notes].filter(Boolean).join(" · ");
     this.caption.append(make("strong", { textContent: best }), ` ${more.join(" · ")} `, make("div", { className: "notes", textContent: notes }));
     this.list.append(...answer.routes.map((route, i) => {
-      const item = make("li", { tabIndex: 0, textContent: describe(route, i, answer, info) });
+      const order = make("small", { className: "order", textContent: ends(answer, route).join(" → ") });
+      const item = make("li", { tabIndex: 0 }, describe(route, i, answer, info), order);
       item.style.borderColor = colour(this.colours[i]);
       for (const kind of ["pointerenter", "focus"]) item.addEventListener(kind, () => this.light(i));
       for (const kind of ["pointerleave", "blur"]) item.addEventListener(kind, () => this.light(null));

@@ -100,8 +100,12 @@ function attempt(box, path, method, body) {
   const answer = make("pre", undefined, box);
   button.addEventListener("click", async () => {
     const headers = { ...(body ? { "content-type": "application/json" } : {}), ...(token.value ? { authorization: `Bearer ${token.value}` } : {}) };
-    const response = await fetch(body ? path.slice(1) : input.value || "./", { method: method.toUpperCase(), headers, body: body ? input.value : undefined });
-    answer.textContent = `${response.status}\n${(await response.text()).slice(0, 4000)}`;
+    try {
+      const response = await fetch(body ? path.slice(1) : input.value || "./", { method: method.toUpperCase(), headers, body: body ? input.value : undefined });
+      answer.textContent = `${response.status}\n${(await response.text()).slice(0, 4000)}`;
+    } catch {
+      answer.textContent = "the service cannot be reached; see whether it runs, and try again";
+    }
   });
 }
 

@@ -1,6 +1,7 @@
 // What all modules of the page share: making elements, writing numbers, the colours of routes.
 
 export const $ = (id) => document.getElementById(id);
+export const WIDE = matchMedia("(min-width: 1100px)"); // lists stand beside the map, and scroll by themselves
 
 export function make(tag, properties = {}, ...children) {
   const { data = {}, ...rest } = properties;
@@ -30,5 +31,10 @@ export function colour(route) {
   return turn ? `color-mix(in srgb, ${own} ${100 - 30 * turn}%, var(--ink))` : own;
 }
 
-export const cell = (value) => (/[",\n\r]/.test(String(value)) ? `"${String(value).replaceAll('"', '""')}"` : String(value));
+// What a spreadsheet would run as a formula gets an apostrophe, as in the package's own tables (data/csv_file.py).
+const FORMULA = /^'*(?:[=@\t\r]|[+-](?![\d\s().,/+-]*(?:[eE][+-]?\d+)?$))/;
+const cell = (value) => {
+  const text = typeof value === "string" && FORMULA.test(value) ? `'${value}` : String(value);
+  return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+};
 export const csv = (lines) => lines.map((line) => `${line.map(cell).join(",")}\n`).join("");

@@ -1,5 +1,6 @@
 // Files that people choose, and what they say of vehicles beside them, as the service takes them.
 
+import { Failure } from "./api.js";
 import { $ } from "./dom.js";
 
 const base64 = (bytes) => {
@@ -7,7 +8,13 @@ const base64 = (bytes) => {
   for (const byte of bytes) letters += String.fromCharCode(byte);
   return btoa(letters);
 };
-export const bytes = async (file) => base64(new Uint8Array(await file.arrayBuffer()));
+
+export async function bytes(file) {
+  const content = await file.arrayBuffer().catch(() => {
+    throw new Failure({ error: `${file.name}: cannot be read; choose a file that is still there, not a folder` }, 0);
+  });
+  return base64(new Uint8Array(content));
+}
 
 // What the service needs to know of the vehicles, where the file does not say.
 export async function fleet() {

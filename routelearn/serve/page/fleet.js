@@ -1,6 +1,7 @@
 // The vehicles of a round as a table to edit.
 
 import { make } from "./dom.js";
+import { short } from "./plan.js";
 
 // Those that the table always shows.
 const USUAL = ["id", "number", "capacity", "shift", "fixed_cost", "distance_cost", "time_cost", "max_duration", "skills"];
@@ -14,7 +15,7 @@ export function draw(table, round) {
   const head = make("tr", {}, ...names.map((name) => make("th", { textContent: name.replaceAll("_", " "), scope: "col" })), make("td"));
   const rows = fleet.map((vehicle, v) => {
     const cells = names.map((name) => {
-      const text = Array.isArray(vehicle[name]) ? vehicle[name].join(name === "shift" ? "-" : ", ") : vehicle[name] ?? "";
+      const text = name === "shift" && Array.isArray(vehicle[name]) ? vehicle[name].map((moment) => short(String(moment ?? ""))).join("-") : [vehicle[name] ?? ""].flat().join(", ");
       const input = make("input", { value: text, ariaLabel: `${name} of ${vehicle.id}` });
       input.style.minWidth = `${String(text).length + 3}ch`;
       input.addEventListener("change", () => set(vehicle, name, input.value.trim()));

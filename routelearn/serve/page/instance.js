@@ -4,12 +4,15 @@
 export const columns = (info) => info.attributes.filter((one) => one.of === "stop");
 export const limits = (info) => info.attributes.filter((one) => one.of !== "stop");
 
-// A number, or several, as people write them in a field; null for an empty one, undefined for anything else.
+export const size = (one) => one.shape.reduce((all, length) => all * length, 1);
+
+// The value of an attribute as people write it in a field, also with a decimal comma: a number, or several; null for an
+// empty field, undefined for anything else.
 export function parsed(one, text) {
   const parts = text.trim().split(/[\s;/|]+/).filter(Boolean);
   if (!parts.length) return null;
-  const numbers = parts.map(Number);
-  if (!numbers.every(Number.isFinite) || numbers.length !== one.shape.reduce((all, size) => all * size, 1)) return undefined;
+  const numbers = parts.map((part) => Number(/^[+-]?\d+,\d+$/.test(part) ? part.replace(",", ".") : part));
+  if (!numbers.every(Number.isFinite) || numbers.length !== size(one)) return undefined;
   return one.shape.length ? numbers : numbers[0];
 }
 
@@ -112,7 +115,9 @@ export class Instance {
   static fromLink(hash, problems) {
     const text = atob(hash.replace(/^#/, "").replaceAll("-", "+").replaceAll("_", "/"));
     const bytes = Uint8Array.from(text, (letter) => letter.charCodeAt(0));
-    return Instance.from(JSON.parse(new TextDecoder().decode(bytes)), problems, problems[0].id);
+    const made = Instance.from(JSON.parse(new TextDecoder().decode(bytes)), problems, problems[0].id);
+    if (!made.stops.length || !made.stops.every((stop) => Number.isFinite(stop.a) && Number.isFinite(stop.b))) throw new Error("no places");
+    return made;
   }
 }
 

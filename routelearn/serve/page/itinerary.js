@@ -5,23 +5,47 @@ import { short, summary, windows, wrong } from "./plan.js";
 
 const HEADS = ["", "stop", "arrives", "leaves", "load"];
 
+const UNSEEN = ["id", "lat", "lon", "x", "y"]; // of a stop that is read: they are on the map
+
+// What a document says of a stop, in a line: also windows, and amounts of several kinds.
+const cell = (value) => {
+  if (value === null || typeof value !== "object") return typeof value === "string" ? short(value) : value ?? "";
+  const inside = Array.isArray(value) ? value.map(cell) : Object.values(value).map(cell);
+  return inside.join(Array.isArray(value[0]) ? ", " : value.length === 2 && /:/.test(inside[0]) ? "–" : " ");
+};
+
 export class Itinerary {
   // `move(id, route, position)` puts a stop before the visit at that position; route null leaves it out.
   constructor(host, move) {
     Object.assign(this, { host, move });
   }
 
+  // The stops as they were read, until there is a plan.
+  read(round) {
+    const empty = (value) => value == null || value === "" || value === 0 || (Array.isArray(value) && value.every(empty));
+    const names = [...new Set(round.stops.flatMap((stop) => Object.keys(stop).filter((name) => !UNSEEN.includes(name) && !empty(stop[name]))))];
+    const head = make("tr", {}, ...["stop", ...names].map((name) => make("th", { textContent: name.replaceAll("_", " "), scope: "col" })));
+    const rows = round.stops.map((stop) => make("tr", { data: { id: stop.id } },
+      ...[stop.id, ...names.map((name) => cell(stop[name]))].map((textContent) => make("td", { textContent }))));
+    this.host.replaceChildren(make("section", { className: "vehicle wide", ariaLabel: "stops as they were read", tabIndex: 0 }, make("h3", { className: "plain", textContent: "Press Solve for a plan of these stops" }),
+      make("table", { className: "read" }, make("thead", {}, head), make("tbody", {}, ...rows))));
+  }
+
   // `routes`: those that can be driven, the free vehicles' too, as they would be sent.
   draw(answer, vehicles, routes, unit) {
     const left = make("div", { className: "left-out" }, make("h3", { textContent: "Left out" }));
     this.#droppable(left, null, 0);
-    for (const { id, reason } of answer.unassigned) left.append(this.#draggable(make("p", { textContent: `${id}: ${reason}` }), id));
+    for (const { id, reason } of answer.unassigned) {
+      const line = this.#draggable(make("p", { textContent: `${id}: ${reason}` }), id);
+      this.#keys(line, id, routes.length, 0, routes.length);
+      left.append(line);
+    }
     if (!answer.unassigned.length) left.append(make("p", { className: "hint", textContent: "Drag a stop here to leave it out." }));
     this.host.replaceChildren(...routes.map((moved, r) => this.#vehicle(answer, vehicles, moved, r, routes.length, unit)), left);
   }
 
   focus(id) {
-    this.host.querySelector(`tr[data-id="${CSS.escape(id)}"]`)?.focus();
+    this.host.querySelector(`[data-id="${CSS.escape(id)}"]`)?.focus();
   }
 
   #vehicle(answer, vehicles, moved, r, count, unit) {
@@ -82,6 +106,7 @@ export class Itinerary {
     });
   }
 
+  // The stops that are left out are as on a line after the last of the `count` routes.
   #keys(row, id, route, position, count) {
     row.addEventListener("keydown", (event) => {
       if (!event.altKey) return;
@@ -89,8 +114,8 @@ export class Itinerary {
       if (!ways[event.key]) return;
       event.preventDefault(); // also where there is no way: the browser's own would leave the page
       const [to, at] = ways[event.key];
-      if (to < 0 || to >= count || at < 0) return;
-      this.move(id, to, at);
+      if (to < 0 || to > count || at < 0 || (to === count && route === count)) return;
+      this.move(id, to === count ? null : to, at);
     });
   }
 }

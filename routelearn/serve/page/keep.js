@@ -1,9 +1,10 @@
 // The answer as a file: JSON, GeoJSON, CSV, or the map as SVG.
 
 import { csv as lines } from "./dom.js";
+import { columns } from "./instance.js";
 
-export function text(kind, answer, instance, map) {
-  return { json, geojson, csv, svg }[kind](answer, instance, map);
+export function text(kind, answer, instance, info, map) {
+  return { json, geojson, csv, svg }[kind](answer, instance, info, map);
 }
 
 const json = (answer) => `${JSON.stringify(answer, null, 2)}\n`;
@@ -14,30 +15,42 @@ const places = (instance) => new Map(instance.stops.map((stop) => [String(stop.i
 export const ends = (answer, route) =>
   answer.depot === null ? [...route.stops, route.stops[0]] : [answer.depot, ...route.stops, ...(answer.returns ? [answer.depot] : [])];
 
+// Names of what the stops have beside their places, but for what a visit reveals.
+const told = (instance, info) =>
+  columns(info).filter((one) => !one.revealed_on_visit).map((one) => one.name).filter((name) => instance.stops.some((stop) => stop.values[name] != null));
+
+// The two files below have what the package writes of a solution (data/solutions.py), under the same names.
+
 // Longitude first, as the format asks.
-function geojson(answer, instance) {
+function geojson(answer, instance, info) {
   const at = places(instance);
+  const names = told(instance, info);
   const place = (id) => [at.get(String(id)).b, at.get(String(id)).a];
+  const values = (id) => Object.fromEntries(names.map((name) => [name, at.get(String(id)).values[name] ?? null]));
+  const given = (route) => Object.fromEntries(Object.entries(route).filter(([, value]) => value != null));
   const feature = (type, coordinates, properties) => ({ type: "Feature", geometry: { type, coordinates }, properties });
-  const features = answer.routes.flatMap((route, i) => [
-    feature("LineString", ends(answer, route).map(place), { route: i + 1, length: route.length, load: route.load }),
-    ...route.stops.map((id, position) => feature("Point", place(id), { id, route: i + 1, position: position + 1 })),
-  ]);
+  const features = answer.routes.map((route, i) => feature("LineString", ends(answer, route).map(place), { route: i + 1, ...given(route) }));
   if (answer.depot !== null) features.push(feature("Point", place(answer.depot), { id: answer.depot, depot: true }));
-  for (const id of answer.unvisited) features.push(feature("Point", place(id), { id, route: null }));
+  answer.routes.forEach((route, i) => route.stops.forEach((id, k) => features.push(feature("Point", place(id), {
+    id, route: i + 1, position: k + 1, ...values(id), ...(route.amounts ? { amount: route.amounts[k] } : {}),
+  }))));
+  for (const id of answer.unvisited) features.push(feature("Point", place(id), { id, route: null, ...values(id) }));
   return `${JSON.stringify({ type: "FeatureCollection", features }, null, 1)}\n`;
 }
 
-function csv(answer, instance) {
+// One line for each visit in driving order; position 0 and the last one of a route are the depot.
+function csv(answer, instance, info) {
   const at = places(instance);
-  const rows = [["route", "position", "id", ...(instance.globe ? ["lat", "lon"] : ["x", "y"])]];
-  answer.routes.forEach((route, i) => {
-    const visits = answer.depot !== null ? ends(answer, route) : route.stops;
-    visits.forEach((id, position) => {
-      const stop = at.get(String(id));
-      rows.push([i + 1, position + (answer.depot !== null ? 0 : 1), id, stop.a, stop.b]);
-    });
-  });
+  const names = told(instance, info);
+  const split = answer.routes.some((route) => route.amounts);
+  const located = instance.placeless ? [] : instance.globe ? [["lon", "b"], ["lat", "a"]] : [["x", "a"], ["y", "b"]];
+  const rows = [["route", "position", "id", ...located.map(([name]) => name), ...names, ...(split ? ["amount"] : [])]];
+  const first = answer.depot === null ? 1 : 0;
+  answer.routes.forEach((route, i) => (first ? route.stops : ends(answer, route)).forEach((id, k) => {
+    const stop = at.get(String(id));
+    const values = names.map((name) => [stop.values[name] ?? (String(id) === String(answer.depot) ? 0 : "")].flat(9).join(" "));
+    rows.push([i + 1, k + first, id, ...located.map(([, axis]) => stop[axis]), ...values, ...(split ? [route.amounts?.[k - 1] ?? ""] : [])]);
+  }));
   return lines(rows);
 }
 
@@ -46,7 +59,7 @@ const STYLED = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-li
 
 // The map as it is shown. Styles live in the page's sheets, and other programs know neither those nor variables or mixed
 // colours: every shape carries its own, as plain numbers.
-function svg(answer, instance, map) {
+function svg(answer, instance, info, map) {
   const copy = map.cloneNode(true);
   const pen = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
   const plain = (value) => {

@@ -16,13 +16,14 @@ function crosses([left, top, right, bottom], [x1, y1, x2, y2]) {
   return from <= to;
 }
 
-// `wanted`: {x, y, radius, text, rank}; `taken`: boxes [left, top, right, bottom] to keep clear of; `lines`: [x1, y1, x2, y2]
-// to keep clear of where that is possible. Gives those that have room, with `box`, `left` and `base` (where letters begin).
+// `wanted`: {x, y, radius, text, rank, named: in heavy type}; `taken`: boxes [left, top, right, bottom] to keep clear of;
+// `lines`: [x1, y1, x2, y2] to keep clear of where that is possible. Gives those that have room, with `box`, `left` and
+// `base` (where letters begin).
 export function placed(wanted, taken, lines, [wide, high], size = 12) {
-  pen.font = `${size}px system-ui, sans-serif`;
   const boxes = [...taken];
   const found = [];
   for (const one of [...wanted].sort((a, b) => b.rank - a.rank).slice(0, MOST)) {
+    pen.font = `${one.named ? 600 : 400} ${size}px system-ui, sans-serif`;
     const [w, h] = [pen.measureText(one.text).width + 2, size + 2];
     const gap = one.radius + 3;
     const slant = one.radius * 0.7 + 2;

@@ -24,11 +24,18 @@ let answers = { a: null, b: null };
 let step = null; // the step of a construction that is shown
 let running = null; // AbortController of a search
 let loading = null; // AbortController of stops that are being fetched
+let fetched = true; // or, while stops are being fetched, a promise whether they could be
+let again = null; // how to read the file that was refused last, once more is said of its vehicles
 let started = null; // a promise that the problems are known, or the reason told why not
 
 const UNKNOWN = { attributes: [], solvers: [], model: null }; // until the service has told its problems
 const info = () => problems.find((problem) => problem.id === instance.problem) || UNKNOWN;
-const seconds = () => Number($("seconds").value) || 0;
+
+function seconds() {
+  const { valueAsNumber } = $("seconds");
+  if (Number.isFinite(valueAsNumber)) return valueAsNumber;
+  throw new Failure({ error: "seconds is empty; give a number, 0 for a construction without a search", field: "seconds" }, 0);
+}
 
 const boards = {
   a: new Board($("board-a"), "map of stops", {
@@ -57,7 +64,7 @@ const view = new RoundView((how) => attempt("round", how), () => {
   running?.abort();
   $("count").textContent = instance.stops.length;
 });
-const scores = new Scores(() => ({ instance, info: info(), problems, seconds: seconds() }), attempt);
+const scores = new Scores(() => ({ instance, info: info(), problems }), seconds, attempt);
 
 // ---------------------------------------------------------------------------------------------- showing
 
@@ -83,6 +90,8 @@ function forget() {
   answers = { a: null, b: null };
   step = null;
   player.close();
+  again = null;
+  $("linked").textContent = "";
   clearErrors();
 }
 
@@ -101,11 +110,12 @@ function change(how) {
 }
 
 function limit(name, value) {
-  if (value !== undefined) instance.limits[name] = value;
+  instance.limits[name] = value;
   forget();
   draw();
 }
 
+// Whether nothing stood in the way; else it is told.
 async function attempt(action, how) {
   await started; // what people do in the first second waits until the problems are known
   clearErrors();
@@ -113,8 +123,15 @@ async function attempt(action, how) {
     await how();
   } catch (error) {
     report(error, action, info());
+    return error.name === "AbortError";
   }
+  return true;
 }
+
+// Stops that are still being fetched when it is asked for are those that are meant.
+const attemptFetched = (action, how) => attempt(action, async () => {
+  if (await fetched) await how();
+});
 
 // ---------------------------------------------------------------------------------------------- solving
 
@@ -155,6 +172,9 @@ async function searching(how, told) {
   try {
     await how(mine.signal);
     say(told());
+  } catch (error) {
+    if (running === mine) say(error.name === "AbortError" ? `Stopped. ${told()}` : ""); // what failed is told beside
+    throw error;
   } finally {
     rest();
     if (running === mine) {
@@ -204,11 +224,14 @@ function compare() {
 // ---------------------------------------------------------------------------------------------- loading
 
 // Fetch stops. What people do last counts: whatever was being fetched before is given up.
-const load = (how) => attempt("stops", () => {
-  loading?.abort();
-  loading = new AbortController();
-  return how(loading.signal);
-});
+function load(how) {
+  const mine = (fetched = attempt("stops", () => {
+    loading?.abort();
+    loading = new AbortController();
+    return how(loading.signal);
+  }));
+  return mine.finally(() => fetched === mine && (fetched = true));
+}
 
 // The service reads the file, as the command line does: `content` is its text, or its bytes in base64.
 async function read(name, content, given, signal) {
@@ -233,9 +256,15 @@ const random = (problem, n, signal) => get(`random?problem=${problem}&n=${n}&see
 // One file that was chosen or dropped.
 const open = (files) => load(async (signal) => {
   if (files.length > 1) throw new Failure({ error: "several files; open the stops first, vehicles have a field of their own", field: "coords" }, 0);
-  const [content, given] = await Promise.all([bytes(files[0]), fleet()]);
-  await read(files[0].name, { base64: content }, given, signal);
+  await readFile(files[0].name, { base64: await bytes(files[0]) }, signal);
 });
+
+// With what the fields beside it say of the vehicles.
+async function readFile(name, content, signal) {
+  again = (later) => readFile(name, content, later);
+  await read(name, content, await fleet(), signal);
+  again = null;
+}
 
 // The button that was pressed may be gone: the focus goes to what it brought.
 function look() {
@@ -295,12 +324,13 @@ function wire() {
     event.preventDefault();
     if (event.dataTransfer.files.length) open([...event.dataTransfer.files]);
   });
-  on("read", "click", () => load(async (signal) => read("the text", { text: $("paste").value }, await fleet(), signal)));
+  on("read", "click", () => load((signal) => readFile("the text", { text: $("paste").value }, signal)));
+  for (const input of $("files").querySelectorAll("[id^=fleet-]")) input.addEventListener("change", () => again && load(again));
   on("details", "toggle", () => drawTable(instance, info(), change));
   on("compare", "change", compare);
-  on("solve", "click", () => attempt("solve", solve));
+  on("solve", "click", () => attemptFetched("solve", solve));
   on("stop", "click", () => running?.abort());
-  on("think", "click", () => attempt("think", think));
+  on("think", "click", () => attemptFetched("think", think));
   on("token", "change", () => {
     setToken($("token").value);
     clearErrors();
@@ -316,7 +346,7 @@ function wire() {
   });
   on("downloads", "click", (event) => {
     const { kind } = event.target.dataset;
-    if (kind) download(`routes.${kind}`, TYPES[kind], text(kind, answers.a, instance, boards.a.map.svg));
+    if (kind) download(`routes.${kind}`, TYPES[kind], text(kind, answers.a, instance, info(), boards.a.map.svg));
   });
   window.addEventListener("hashchange", fromLink);
   if ($("file").files.length) $("file").dispatchEvent(new Event("change")); // chosen before this script ran

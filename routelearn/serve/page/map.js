@@ -85,8 +85,16 @@ export class MapView {
       make("button", { type: "button", textContent: text, ariaLabel, title: ariaLabel, onclick })));
     this.tip = make("div", { className: "tip", hidden: true });
     host.append(this.controls, this.tip);
-    for (const kind of ["pointerover", "focusin"]) svg.addEventListener(kind, (event) => this.#tell(event.target));
+    svg.addEventListener("pointermove", ({ clientX, clientY }) => (this.pointer = [clientX, clientY]));
+    svg.addEventListener("pointerover", (event) => this.#pointed(event));
+    svg.addEventListener("focusin", (event) => this.#tell(event.target));
     for (const kind of ["pointerleave", "focusout"]) svg.addEventListener(kind, () => this.#tell(null));
+  }
+
+  // A stop that comes to lie under a pointer at rest is not pointed at: keys moved the map, and the tip follows them.
+  #pointed({ clientX, clientY, target }) {
+    const rests = this.pointer?.[0] === clientX && this.pointer[1] === clientY;
+    if (!rests) this.#tell(target);
   }
 
   // A tip beside what is pointed at.

@@ -1,11 +1,12 @@
-// The ways to solve an instance: what each is called, and what a request then says.
+// The ways to solve an instance: what each is called, and what a request then says. The solver `search` is the search
+// alone, which stands there without being one of the solvers.
 
 export function choices(info) {
   return [
     ["both", info.model ? "policy and search" : "search"],
     ["greedy", info.model ? "policy, greedy" : "constructive heuristic"],
     ...(info.model ? [["sample", "policy, best of 128 samples"], ["search", "search alone"]] : []),
-    ...info.solvers.map((name) => [`solver:${name}`, name]),
+    ...info.solvers.filter((name) => name !== "search").map((name) => [`solver:${name}`, name]),
   ];
 }
 

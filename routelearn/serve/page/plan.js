@@ -1,6 +1,6 @@
 // What a plan of a round says of its visits, in words and as a scene for the map.
 
-import { colour, show } from "./dom.js";
+import { colour, plural, show } from "./dom.js";
 
 export const short = (moment) => moment.replace(/(\d\d:\d\d):\d\d\b/, "$1");
 
@@ -25,7 +25,7 @@ export function summary(answer, vehicles, unit, r) {
   const room = vehicles.find((one) => String(one.id) === route.vehicle)?.capacity;
   const ends = [route.visits[0].departure[1], route.visits.at(-1).arrival[1]].map(short);
   return [
-    `${route.visits.filter((visit) => visit.kind === "stop").length} stops`, `load ${show(route.load)}${room == null ? "" : ` of ${show(room)}`}`,
+    plural(route.visits.filter((visit) => visit.kind === "stop").length, "stop"), `load ${show(route.load)}${room == null ? "" : ` of ${show(room)}`}`,
     `${show(route.length)}${unit}`, ends.every(Boolean) && `${ends[0]} to ${ends[1]}`,
   ].filter(Boolean).join(" · ");
 }

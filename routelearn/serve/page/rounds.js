@@ -1,15 +1,16 @@
 // A round and its plan: map, time lines, itinerary, vehicles. A stop that is moved is checked by the service at once.
 
-import { post, stream } from "./api.js";
-import { $, make, plural, show } from "./dom.js";
+import { file, post, stream } from "./api.js";
+import { $, WIDE, make, plural, show } from "./dom.js";
 import { draw as drawFleet, vehicles } from "./fleet.js";
 import { Itinerary } from "./itinerary.js";
+import { download } from "./keep.js";
 import { MapView } from "./map.js";
 import { bare, horizon, planned } from "./plan.js";
 import { sheets } from "./sheets.js";
 import { draw as drawTimes } from "./timeline.js";
 
-const WIDE = matchMedia("(min-width: 1100px)"); // where the itinerary stands beside the map
+const FILES = { json: "application/json", csv: "text/csv", geojson: "application/geo+json", "vroom.json": "application/vnd.vroom+json" };
 
 export class RoundView {
   // `closed()`: what is done when the boards are there again.
@@ -19,8 +20,11 @@ export class RoundView {
     this.itinerary = new Itinerary($("round-plan"), (...given) => this.move(...given));
     $("round-close").addEventListener("click", () => this.close());
     $("round-undo").addEventListener("click", () => this.#take(this.before, true));
+    $("allow-unassigned").addEventListener("change", (event) => (this.document.allow_unassigned = event.target.checked));
     $("round-print").addEventListener("click", () => window.print());
     window.addEventListener("beforeprint", () => this.#sheets());
+    this.saves = [...$("round-downloads").querySelectorAll("button")];
+    for (const button of this.saves) button.addEventListener("click", () => attempt(() => this.#save(button.dataset.form)));
     new ResizeObserver(() => this.answer && drawTimes($("round-times"), this.answer)).observe($("round-times"));
     this.#link();
   }
@@ -29,13 +33,15 @@ export class RoundView {
   show(name, round, notes, unit) {
     Object.assign(this, { document: round, answer: null, before: null, wanted: null, open: true, name, unit: unit ? ` ${unit}` : "" });
     this.#visible();
-    $("round-title").textContent = `${name}: ${round.stops.length} stops`;
+    $("round-title").textContent = `${name}: ${plural(round.stops.length, "stop")}`;
     $("round-notes").textContent = notes.join("\n");
     $("count").textContent = round.stops.length;
-    for (const id of ["round-plan", "round-times", "round-broken"]) $(id).replaceChildren();
-    $("round-undo").disabled = $("round-print").disabled = true;
+    for (const id of ["round-times", "round-broken"]) $(id).replaceChildren();
+    for (const button of [$("round-undo"), $("round-print"), ...this.saves]) button.disabled = true;
     $("round-key").textContent = "";
     drawFleet($("fleet-table"), round);
+    $("allow-unassigned").checked = Boolean(round.allow_unassigned);
+    this.itinerary.read(round);
     this.map.draw(bare(round), true);
   }
 
@@ -67,6 +73,7 @@ export class RoundView {
     if (solved) this.before = answer;
     $("round-undo").disabled = solved;
     $("round-print").disabled = false;
+    for (const button of this.saves) button.disabled = button.dataset.form === "geojson" && !answer.drawing.latlon;
     this.#draw(first);
   }
 
@@ -104,9 +111,8 @@ export class RoundView {
     }
     this.wanted = routes;
     await this.attempt(async () => {
-      const sent = routes.filter((one) => one.visits.some((visit) => visit.kind === "stop"));
       try {
-        const answer = await post("check", { ...this.document, routes: sent, drawing: true });
+        const answer = await post("check", { ...this.document, routes: driven(routes), drawing: true });
         if (this.wanted !== routes) return;
         this.#take(answer, false);
         this.itinerary.focus(id);
@@ -116,6 +122,14 @@ export class RoundView {
         throw error;
       }
     });
+  }
+
+  // The plan as `routelearn solve` writes it; the service has the writers of all but JSON.
+  async #save(form) {
+    const { drawing, ...plan } = this.answer;
+    const routes = driven(this.#routes());
+    const content = form === "json" ? `${JSON.stringify(plan, null, 2)}\n` : await file("check", { ...this.document, routes }, FILES[form]);
+    download(`plan.${form}`, FILES[form], content);
   }
 
   #draw(first) {
@@ -161,3 +175,5 @@ export class RoundView {
     for (const part of [$("round-times"), this.map.svg]) part.addEventListener("keydown", (event) => event.key === "Enter" && go(event));
   }
 }
+
+const driven = (routes) => routes.filter((route) => route.visits.some((visit) => visit.kind === "stop"));

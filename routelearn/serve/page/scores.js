@@ -3,24 +3,23 @@
 import { Failure, get, post } from "./api.js";
 import { $, csv, make, plural, show } from "./dom.js";
 import { Instance } from "./instance.js";
+import { download } from "./keep.js";
 import { choices, options } from "./methods.js";
 
 const FIRST = ["both", "greedy"]; // ticked until somebody chooses
 const DRAWN = 2 ** 31;
 const MOST = 50; // instances of one run
+const ALIKE = 1e-4; // percent: sums in another order
 
 export class Scores {
-  // `now()`: {instance, info, problems, seconds}, what is on the page.
-  constructor(now, attempt) {
-    Object.assign(this, { now, results: [], running: null });
+  // `now()`: {instance, info, problems}, what is on the page; `seconds()` of a search.
+  constructor(now, seconds, attempt) {
+    Object.assign(this, { now, seconds, results: [], running: null });
     $("scores").addEventListener("toggle", () => this.offer());
     $("scores-which").addEventListener("change", () => this.offer());
     $("scores-run").addEventListener("click", () => attempt("scores", () => this.#run()));
     $("scores-stop").addEventListener("click", () => this.running?.abort());
-    $("scores-copy").addEventListener("click", async () => {
-      await navigator.clipboard?.writeText(this.csv()).catch(() => {});
-      $("scores-status").textContent = "Copied as CSV.";
-    });
+    $("scores-save").addEventListener("click", () => download("scores.csv", "text/csv", this.csv()));
   }
 
   // The methods of the problem, as boxes to tick.
@@ -52,7 +51,7 @@ export class Scores {
   }
 
   async #run() {
-    const { info, seconds } = this.now();
+    const [{ info }, seconds] = [this.now(), this.seconds()];
     const names = new Map(choices(info));
     const methods = this.#ticked();
     if (!methods.length) throw new Failure({ error: "tick at least one method for the score board" }, 0);
@@ -72,7 +71,8 @@ export class Scores {
           this.#show();
         }
       }
-      $("scores-status").textContent = `Done: ${plural(this.results.length, "method")} over ${plural(instances.length, "instance")}.`;
+      const what = `${plural(instances.length, "instance")} of ${info.id} with ${plural(instances[0].ids.length, "stop")}`;
+      $("scores-status").textContent = `Done: ${plural(this.results.length, "method")} over ${what}.`;
     } catch (error) {
       if (this.running === mine) $("scores-status").textContent = error.name === "AbortError" ? "Stopped." : "";
       throw error;
@@ -104,7 +104,7 @@ export class Scores {
       const good = done.filter((one) => one.failed === undefined);
       const failed = done.find((one) => one.failed !== undefined)?.failed;
       const told = good.length ? { objective: mean(good.map((o) => o.objective)), gap: mean(good.map((o) => o.gap)), seconds: mean(good.map((o) => o.seconds)) } : null;
-      return { ...row, done, failed, told, won: good.filter((one) => one.gap < 1e-4).length };
+      return { ...row, done, failed, told, won: good.filter((one) => one.gap < ALIKE).length };
     });
   }
 
@@ -114,7 +114,7 @@ export class Scores {
     const heads = ["method", this.info.maximise ? "prize" : "cost", "gap to the best", "best in", "seconds"];
     const head = make("tr", {}, ...heads.map((textContent) => make("th", { textContent, scope: "col" })));
     const lines = rows.map((row) => {
-      const best = row.told?.gap === least;
+      const best = row.told?.gap < least + ALIKE;
       const cells = row.told
         ? [show(row.told.objective), `${row.told.gap.toFixed(2)} %`, `${row.won} of ${row.done.length}`, row.told.seconds.toFixed(2)]
         : [row.failed || "…", "", "", ""];
@@ -122,7 +122,7 @@ export class Scores {
         make("th", { scope: "row", textContent: `${row.words}${best ? " ★" : ""}` }), ...cells.map((textContent) => make("td", { textContent })));
     });
     $("scores-table").replaceChildren(make("thead", {}, head), make("tbody", {}, ...lines));
-    $("scores-copy").disabled = false;
+    $("scores-save").disabled = false;
   }
 
   csv() {

@@ -12,14 +12,14 @@ from routelearn.serve import formats
 from routelearn.serve import schemas as s
 from routelearn.serve.job_store import Job
 from routelearn.serve.limits import Refused
-from routelearn.serve.routes.table import ALWAYS, BY_HEADER, FAILURES, Table, failures, typed
+from routelearn.serve.routes.table import ALWAYS, FAILURES, Table, failures, typed
 from routelearn.serve.service import caller_of, response
 
 NOT_HERE = (
     "jobs are kept by one service, and this one runs as several replicas, which do not know of each other's; "
     "use /solve, or start it with one replica"
 )
-Name = Annotated[str, Path(max_length=40, description="as the answer to POST /jobs has it")]
+Name = Annotated[str, Path(description="as the answer to POST /jobs has it")]
 LOCATION = {"Location": {"schema": {"type": "string"}, "description": "of the job, relative to this path"}}
 
 
@@ -56,20 +56,23 @@ def add(table: Table, *, here: bool) -> None:
 
     @table.get(
         "/jobs/{id}", response_model=s.Job,
-        responses=failures(*ALWAYS, 404, 406, 409, 501) | described(formats.OF_ROUND),
+        responses=failures(*ALWAYS, 404, 406, 409, 501) | typed(*formats.OF_ROUND, what="the job"),
     )  # fmt: skip
     async def get_job(request: Request, id: Name) -> Response:
         """The state of a job, and its answer when it is done; in another type than JSON the answer alone."""
         allowed()
         job = service.jobs.find(caller_of(request), id)
         possible: Sequence[str] = tuple(job.answers)
-        if not job.how:
+        if job.how != "done":
             possible = {"round": formats.OF_ROUND, "solve": formats.OF_COLUMNS}.get(job.kind, ())
         form = formats.chosen(request.headers.get("accept"), tuple(dict.fromkeys((formats.JSON, *possible))))
         if form == formats.JSON:
             return told(job, 200)
-        if job.how != "done":
+        if not job.how:
             raise Refused(409, f"the job is {job.state}; its answer in that type is there when it is done")
+        if job.how != "done":
+            why = f"the state of the job is {job.state}: it has no answer; {formats.MEDIA[formats.JSON]} says why"
+            raise Refused(409, why, retry_after=None)
         return response(200, job.answers[form], form)
 
     @table.delete("/jobs/{id}", status_code=204, responses=failures(*ALWAYS, 404, 501))
@@ -83,8 +86,3 @@ def add(table: Table, *, here: bool) -> None:
 def told(job: Job, status: int, headers: dict[str, str] | None = None) -> Response:
     kept = {"vary": "accept", "cache-control": "no-store"} | (headers or {})
     return Response(job.document(), status, media_type=formats.MEDIA[formats.JSON], headers=kept)
-
-
-def described(possible: Sequence[str]) -> dict[int | str, dict[str, Any]]:
-    found = typed(*possible)
-    return {200: found[200] | {"description": f"the job; {BY_HEADER}"}}

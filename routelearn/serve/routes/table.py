@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Depends, Request
+from fastapi import APIRouter, Body, Request
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
 from pydantic import TypeAdapter
@@ -14,7 +14,6 @@ from routelearn.serve import formats
 from routelearn.serve import schemas as s
 from routelearn.serve.parsing import AS_BYTES, UnreadRoute
 from routelearn.serve.service import Service
-from routelearn.serve.words import unknown_parameter
 
 WORDS = {
     400: "not JSON", 401: "no token, or a wrong one", 403: "not allowed here", 404: "no such job",
@@ -24,7 +23,6 @@ WORDS = {
     429: "too many requests, or over a quota", 501: "no jobs on several replicas",
     503: "the service worker died, or the service is shutting down",
 }  # fmt: skip
-BY_HEADER = "the type is that of the header `accept`"
 
 Described = dict[int | str, dict[str, Any]]
 Handler = Callable[..., Awaitable[Response]]
@@ -39,7 +37,7 @@ ALWAYS = (401, 422, 429)  # of all that needs a token
 FAILURES = failures(*sorted((*READING, *ALWAYS, 503)))
 
 
-def typed(*possible: str) -> Described:
+def typed(*possible: str, what: str = "the answer") -> Described:
     """The answer 200 in formats beside JSON, which the route's own model describes."""
     kinds = {formats.CSV: {"type": "string"}}
     content = {
@@ -47,23 +45,21 @@ def typed(*possible: str) -> Described:
         for form in possible
         if form != formats.JSON
     }
-    return {200: {"description": f"the answer; {BY_HEADER}", "content": content}}
-
-
-async def known_parameters(request: Request) -> None:
-    """Refuse a parameter in the address that the path does not have, as an unknown field of a body is refused."""
-    route: APIRoute = request.scope["route"]
-    known = [one.alias for one in route.dependant.query_params]
-    if (stray := next((name for name in request.query_params if name not in known), None)) is not None:
-        raise unknown_parameter(stray, known)
+    return {200: {"description": f"{what}; the type is that of the header `accept`", "content": content}}
 
 
 class Table(APIRouter):
     """Routes with their bodies read beside the event loop."""
 
     def __init__(self, service: Service, bodies: s.Bodies):
-        super().__init__(route_class=UnreadRoute, dependencies=[Depends(known_parameters)])
+        super().__init__(route_class=UnreadRoute)
         self.service, self.bodies = service, bodies
+
+    def methods(self, path: str) -> list[str]:
+        """Those that the routes of a path take."""
+        plain = s.unversioned(path)
+        known = [route for route in self.routes if isinstance(route, APIRoute) and route.path_regex.match(plain)]
+        return sorted({method for route in known for method in route.methods or ()})
 
     def taking(self, path: str, **described: Any) -> Callable[[Handler], Any]:
         """POST with the body that the path takes; the handler gets its fields."""

@@ -18,7 +18,7 @@ import numpy as np
 from routelearn.errors import InputError
 from routelearn.solvers.adapters import runner
 from routelearn.solvers.base import Solver, refuse_problem
-from routelearn.solvers.tasks import NOTHING, OP, Answer, Task
+from routelearn.solvers.tasks import OP, Answer, Task
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -102,7 +102,7 @@ class Program(Foreign):
     title: str  # what to build
     command: Callable[[Task, Path, str, float, int], Sequence[str]]  # (task, folder, program, seconds, seed)
     read: Callable[[Task, Path], list[int]]  # the answer in that folder; OSError or ValueError if there is none
-    by_hand: Callable[[Task], Answer] = lambda task: NOTHING  # answers what the program itself cannot take
+    by_hand: Callable[[Task], Answer] = lambda task: None  # answers what the program itself cannot take
     shares: tuple[float, ...] = (1.0,)  # of the time, for one seed after another
 
     def path(self) -> str | None:
@@ -121,7 +121,7 @@ class Program(Foreign):
     def impostor(self) -> str | None:
         """Why it cannot be the program that it should be; asked of a few places on a circle."""
         runs: list[str] = []
-        if self._solve_one(example(min(self.problems)), 0, TRIAL_SECONDS, 0, runs.append).nodes is not None:
+        if self._solve_one(example(min(self.problems)), 0, TRIAL_SECONDS, 0, runs.append) is not None:
             return None
         given, why = os.environ[self.variable], runs[-1] if runs else "it gave no answer"
         return f"{self.variable} is {given!r}, which did not solve a small example ({why}); is it {self.title}?"
@@ -134,8 +134,7 @@ class Program(Foreign):
         self, task: Task, row: int, seconds: float, seed: int, complain: Callable[[str], None] | None = None
     ) -> Answer:
         """Several runs at most; `complain` hears why one gave no answer, instead of the log."""
-        by_hand = self.by_hand(task)
-        if by_hand.nodes is not None:
+        if (by_hand := self.by_hand(task)) is not None:
             return by_hand
         program = self.path()
         assert program is not None, "refused before"
@@ -154,7 +153,7 @@ class Program(Foreign):
                 except OSError as error:  # a file that the system cannot run
                     raise InputError(f"{self.name}: {program} cannot be run ({error.strerror})") from None
                 try:
-                    return Answer(self.read(task, folder), proved=self.exact and ended.in_time)
+                    return self.read(task, folder)
                 except (OSError, ValueError) as error:
                     reason = ended.why(error)
                 if complain is not None:
@@ -162,4 +161,4 @@ class Program(Foreign):
                 else:
                     number = runner.first_row.get() + row
                     log.warning("%s: instance %d, attempt %d: no answer: %s", self.name, number, attempt, reason)
-        return NOTHING
+        return None

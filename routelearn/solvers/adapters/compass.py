@@ -7,14 +7,14 @@ from pathlib import Path
 
 from routelearn.solvers.adapters.base import Program
 from routelearn.solvers.adapters.tsplib import op_text
-from routelearn.solvers.tasks import NOTHING, OP, Answer, Task, feasible_cost, require_symmetric
+from routelearn.solvers.tasks import OP, Answer, Task, feasible_cost, require_symmetric
 
 
 def _by_hand(task: Task) -> Answer:
     require_symmetric(task, "compass")
     legs = task.legs()
     out_of_reach = (legs[0, 1:] + legs[1:, 0] > task.max_length).all()
-    return Answer([0], True) if out_of_reach else NOTHING  # it aborts where there is nowhere to go
+    return [0] if out_of_reach else None  # it aborts where there is nowhere to go
 
 
 def _command(task: Task, folder: Path, program: str, seconds: float, seed: int) -> Sequence[str]:

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from routelearn.solvers.adapters.base import Program
 from routelearn.solvers.adapters.tsplib import tsp_text
-from routelearn.solvers.tasks import NOTHING, Answer, Task, best_order, require_symmetric
+from routelearn.solvers.tasks import Answer, Task, best_order, require_symmetric
 
 SMALLEST = 10  # nodes: its neighbour graphs and heuristics want more than a handful
 
 
 def _by_hand(task: Task) -> Answer:
     require_symmetric(task, "concorde")
-    return Answer(best_order(task.legs()), True) if task.nodes < SMALLEST else NOTHING
+    return best_order(task.legs()) if task.nodes < SMALLEST else None
 
 
 def _command(task: Task, folder: Path, program: str, seconds: float, seed: int) -> Sequence[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from routelearn.solvers.adapters.base import Imported, Library
 from routelearn.solvers.adapters.mip import within_reach
-from routelearn.solvers.tasks import NOTHING, OP, Answer, Task, limited_legs, unit_scale, whole, whole_prizes
+from routelearn.solvers.tasks import OP, Answer, Task, limited_legs, unit_scale, whole, whole_prizes
 
 SCALE = 10**6  # the longest leg, or the length limit, in whole numbers
 
@@ -15,7 +15,7 @@ SEARCHES = 8  # side by side: a portfolio of different methods, worth more than 
 
 
 def solve_one(task: Task, seconds: float, seed: int) -> Answer:
-    """The best tour found in the time, proved optimal (of the rounded instance) if the search ended before."""
+    """The best tour found in the time; the optimum (of the rounded instance) if the search ended before."""
     from ortools.sat.python import cp_model
 
     end = time.perf_counter() + seconds
@@ -38,12 +38,10 @@ def solve_one(task: Task, seconds: float, seed: int) -> Answer:
     model.add_circuit(circuit)
     total = sum(int(legs[a, b]) * literal for (a, b), literal in zip(arcs, used, strict=True))
     if task.family == "op":
-        assert task.prize is not None
         prizes = whole(task.prize, unit_scale(task.prize, SCALE))
         model.add(total <= SCALE)
         model.minimize(sum(int(p) * literal for p, literal in zip(prizes[1:], left_out[1:], strict=True)))
     elif optional:
-        assert task.penalty is not None
         worth, minimum = whole_prizes(task, SCALE)
         may_miss = int(worth.sum()) - minimum
         model.add(sum(int(p) * literal for p, literal in zip(worth[1:], left_out[1:], strict=True)) <= may_miss)
@@ -57,12 +55,12 @@ def solve_one(task: Task, seconds: float, seed: int) -> Answer:
     solver.parameters.max_time_in_seconds = max(0.01, end - time.perf_counter())
     status = solver.solve(model)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return NOTHING
+        return None
     following = {a: b for (a, b), literal in zip(arcs, used, strict=True) if solver.boolean_value(literal)}
-    order = [0]
-    while (node := following.get(order[-1], 0)) != 0:
-        order.append(node)
-    return Answer(order if task.family == "tsp" else [*order[1:], 0], status == cp_model.OPTIMAL)
+    visits, node = [], 0
+    while (node := following.get(node, 0)) != 0:
+        visits.append(node)
+    return task.tour_of([visits])
 
 
 SOLVERS = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from routelearn.solvers.adapters.base import Library
 from routelearn.solvers.adapters.tsplib import tsp_text
-from routelearn.solvers.tasks import NOTHING, Answer, Task
+from routelearn.solvers.tasks import Answer, Task
 
 TRIALS_PER_NODE = 1  # LKH's own default: as many trials as nodes
 
@@ -23,7 +23,7 @@ def solve_one(task: Task, seconds: float, seed: int) -> Answer:
     }
     found = _elkai.solve_problem("".join(f"{key} = {value}\n" for key, value in settings.items()), tsp_text(task))
     tour = [int(node) - 1 for node in found]
-    return Answer(tour) if sorted(tour) == list(range(task.nodes)) else NOTHING
+    return tour if sorted(tour) == list(range(task.nodes)) else None
 
 
 SOLVERS = (

@@ -9,17 +9,10 @@ from typing import Any
 import numpy as np
 
 from routelearn.errors import InputError
-from routelearn.solvers.adapters.base import Library
-from routelearn.solvers.adapters.mip import LOOSE, TIGHT, Cut, Found, Model, prepare_separation, solve_exactly
-from routelearn.solvers.tasks import OP, Answer, Task
+from routelearn.solvers.adapters.mip import LOOSE, TIGHT, Cut, Found, Model, exact_solver, solve_exactly
+from routelearn.solvers.tasks import Answer, Task
 
 SIZE_LIMITED = 10010  # Gurobi's error number for a model beyond the licence
-
-
-def prepare() -> None:
-    import gurobipy  # noqa: F401
-
-    prepare_separation()
 
 
 def _environment() -> Any:
@@ -91,10 +84,9 @@ def _search(model: Model, end: float, seed: int) -> Found:
                     "allows (the bundled one: 2,000); install a full licence, or use scip"
                 ) from None
             raise
-        proved = gurobi.Status in (GRB.OPTIMAL, GRB.INFEASIBLE)
         if gurobi.SolCount == 0:
-            return Found(None, np.inf, proved)
-        return Found(np.array([variable.X for variable in edges]), gurobi.ObjVal, proved)
+            return Found(None, np.inf)
+        return Found(np.array([variable.X for variable in edges]), gurobi.ObjVal)
 
 
 def solve_one(task: Task, seconds: float, seed: int) -> Answer:
@@ -102,15 +94,7 @@ def solve_one(task: Task, seconds: float, seed: int) -> Answer:
 
 
 SOLVERS = (
-    Library(
-        name="gurobi",
-        problems=frozenset({"tsp", "pctsp"}) | OP,
-        licence="proprietary; the bundled licence stops at 2,000 variables",
-        exact=True,
-        package="gurobipy",
-        extra="exact",
-        function=solve_one,
-        prepare=prepare,
-        refusal=_refusal,
+    exact_solver(
+        "gurobi", "gurobipy", "proprietary; the bundled licence stops at 2,000 variables", solve_one, _refusal
     ),
 )

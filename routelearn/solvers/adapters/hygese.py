@@ -16,7 +16,6 @@ LARGEST_DEMAND = 100_000
 
 def _load(task: Task) -> tuple[np.ndarray, float]:
     """Demands [N] and capacity in HGS's range. Halving is exact in floats, so full loads stay full."""
-    assert task.demand is not None
     demand, capacity = task.demand.astype(np.float64), float(task.capacity)
     if demand.max() == 0:  # HGS takes no instance without demand: let every customer fit
         return np.r_[0.0, np.ones(task.nodes - 1)], float(task.nodes)
@@ -54,7 +53,7 @@ def solve_one(task: Task, seconds: float, seed: int) -> Iterator[Answer]:
         pace, seed = max(1.0, (time.perf_counter() - begin) / budget), seed + 1
         if solution.cost < cost:
             cost = solution.cost
-            yield Answer(join([[int(node) for node in route] for route in solution.routes]))
+            yield join([[int(node) for node in route] for route in solution.routes])
 
 
 SOLVERS = (

@@ -69,7 +69,6 @@ def _checked(task: Task, tour: list[int]) -> list[int]:
         if sorted(tour) != list(range(task.nodes)):
             raise ValueError(f"the tour does not visit {task.nodes} nodes once each")
         return tour
-    assert task.demand is not None
     first = tour.index(0)
     routes = split(tour[first:] + tour[:first])
     if sorted(node for route in routes for node in route) != list(range(1, task.nodes)):

@@ -14,8 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from routelearn.solvers.adapters.base import Imported, Library
 from routelearn.solvers.adapters.cuts import violated_sets
-from routelearn.solvers.tasks import NOTHING, ROUNDING, Answer, Task, feasible_cost
+from routelearn.solvers.adapters.runner import SolveOne
+from routelearn.solvers.tasks import OP, ROUNDING, Answer, Task, feasible_cost
 
 LOOSE = 0.05  # fractional cuts: a violation worth a row of the linear program
 TIGHT = 1e-4  # candidate solutions: any violation is an error
@@ -59,12 +61,9 @@ class Model:
             constrain(quicksum(edges[e] for e in touching) == degree * visits[node])
         length = weighted(self.cost, edges)
         if task.family == "op":
-            assert task.prize is not None
             constrain(length <= task.max_length)
             return edges, visits, weighted(-task.prize, visits)
         if task.family == "pctsp":
-            assert task.prize is not None
-            assert task.penalty is not None
             if not self.all_visited:
                 constrain(weighted(task.prize, visits) >= task.min_prize * (1 - ROUNDING))
             return edges, visits, length + weighted(-task.penalty, visits) + float(task.penalty.sum())
@@ -123,7 +122,7 @@ class Model:
             if here == 0:
                 break
             order.append(here)
-        return order if self.task.family == "tsp" else [*order[1:], 0]
+        return self.task.tour_of([order[1:]])
 
 
 def within_reach(legs: np.ndarray, limit: float) -> np.ndarray:
@@ -169,16 +168,19 @@ class Found(NamedTuple):
 
     x: np.ndarray | None
     objective: float
-    proved: bool  # no tour of two or more customers is better
 
 
-def prepare_separation() -> None:
-    """Loads the compiled separation, so that no instance pays for it."""
-    violated_sets(np.zeros((3, 3)), np.ones(3), TIGHT)
+@dataclass(frozen=True)
+class Separating(Imported):
+    """Loads the compiled separation, too, so that no instance pays for it."""
+
+    def __call__(self) -> None:
+        super().__call__()
+        violated_sets(np.zeros((3, 3)), np.ones(3), TIGHT)
 
 
 def solve_exactly(task: Task, seconds: float, search: Callable[[Model, float], Found]) -> Answer:
-    """The best tour found in the time, proved optimal if the search ended before.
+    """The best tour found in the time; the optimum if the search ended before.
 
     `search` gets the program and the time (of time.perf_counter) at which it must end.
     """
@@ -186,8 +188,25 @@ def solve_exactly(task: Task, seconds: float, search: Callable[[Model, float], F
     model = build(task)
     tour, cost = short_tour(task)
     if not (model.ends == 0).any():  # OP: nothing within reach
-        return Answer(tour, True)
+        return tour
     found = search(model, end)
     if found.x is not None and found.objective < cost:
         tour = model.tour(found.x)
-    return NOTHING if tour is None else Answer(tour, found.proved)
+    return tour
+
+
+def exact_solver(
+    name: str, package: str, licence: str, function: SolveOne, refusal: Callable[[], str | None] = lambda: None
+) -> Library:
+    """A MIP solver that is a Python package; `refusal` says why it cannot be used although it is installed."""
+    return Library(
+        name=name,
+        problems=frozenset({"tsp", "pctsp"}) | OP,
+        licence=licence,
+        exact=True,
+        package=package,
+        extra="exact",
+        function=function,
+        prepare=Separating(package),
+        refusal=refusal,
+    )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from routelearn.solvers.adapters.base import Library
-from routelearn.solvers.tasks import OP, Answer, Task, join, limited_legs, unit_scale, whole, whole_prizes
+from routelearn.solvers.tasks import OP, Answer, Task, limited_legs, unit_scale, whole, whole_prizes
 
 SCALE = 10**7  # D.3, E.3: floats times 10^7, here relative to the longest leg or to the length limit
 LARGEST_PRIZE = 100 * SCALE  # OP: prize comes before length by far
@@ -31,7 +31,7 @@ def _order(nodes: int, seed: int) -> np.ndarray:
 
 
 def _search(task: Task, order: np.ndarray, start: str, ends: Sequence[float]) -> Iterator[tuple[list[int], float]]:
-    """One search, told at each of the ends: tours and objectives, in the library's own integers."""
+    """One search, told at each of the ends: tours, and objectives in the library's own integers."""
     from ortools.constraint_solver import pywrapcp, routing_enums_pb2
     from ortools.util.optional_boolean_pb2 import BOOL_TRUE
 
@@ -43,17 +43,14 @@ def _search(task: Task, order: np.ndarray, start: str, ends: Sequence[float]) ->
     routing.SetArcCostEvaluatorOfAllVehicles(transit)
     parameters = pywrapcp.DefaultRoutingSearchParameters()
     if task.family == "cvrp":
-        assert task.demand is not None
         load = routing.RegisterUnaryTransitVector(task.demand[order].tolist())
         routing.AddDimensionWithVehicleCapacity(load, 0, [task.capacity] * vehicles, True, "load")
     elif task.family == "op":
-        assert task.prize is not None
         # D.3 has no cost of length at all; a small one changes no ranking of prizes, and guides the search
         routing.AddDimension(transit, 0, SCALE, True, "length")
         _allow_skipping(routing, manager, whole(task.prize, unit_scale(task.prize, LARGEST_PRIZE))[order])
         parameters.local_search_operators.use_extended_swap_active = BOOL_TRUE
     elif task.family == "pctsp" and not task.must_visit_all():
-        assert task.penalty is not None
         prizes, minimum = whole_prizes(task)
         collect = routing.RegisterUnaryTransitVector(prizes[order].tolist())
         routing.AddDimension(collect, 0, int(prizes.sum()), True, "prize")
@@ -70,7 +67,7 @@ def _search(task: Task, order: np.ndarray, start: str, ends: Sequence[float]) ->
             solution = routing.SolveFromAssignmentWithParameters(solution, parameters) or solution
         if solution is not None:
             routes = [_route(routing, manager, solution, vehicle) for vehicle in range(vehicles)]
-            yield join([order[route].tolist() for route in routes]), float(solution.ObjectiveValue())
+            yield task.tour_of([order[route].tolist() for route in routes]), float(solution.ObjectiveValue())
 
 
 def _route(routing: Any, manager: Any, solution: Any, vehicle: int) -> list[int]:
@@ -99,7 +96,7 @@ def solve_one(task: Task, seconds: float, seed: int) -> Iterator[Answer]:
         for tour, found in _search(task, _order(task.nodes, seed + turn), start, ends):
             if found < cost:
                 cost = found
-                yield Answer([0, *tour] if task.family == "tsp" else tour if task.family == "cvrp" else [*tour, 0])
+                yield tour
 
 
 SOLVERS = (

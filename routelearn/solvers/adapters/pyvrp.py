@@ -9,20 +9,11 @@ from typing import Any
 import numpy as np
 
 from routelearn.solvers.adapters.base import Library
-from routelearn.solvers.tasks import NOTHING, OP, Answer, Task, join, limited_legs, unit_scale, whole
+from routelearn.solvers.tasks import OP, Answer, Task, limited_legs, unit_scale, whole
 
 LONGEST_LEG = 100_000  # finer than any route can tell, and its penalties stay within PyVRP's bounds
 LIMIT = 10**7  # OP: the length limit in whole numbers
 LARGEST_PRIZE = 100 * LIMIT  # OP: a hundredth of it still outweighs every saving in length
-
-
-def _prizes(task: Task) -> np.ndarray:
-    """[N] whole: so large that prize comes first and length, at a cost of 1, only guides the search.
-
-    Without a cost of length the search has nothing to descend on between two visits gained.
-    """
-    assert task.prize is not None
-    return whole(task.prize, unit_scale(task.prize, LARGEST_PRIZE))
 
 
 def solve_one(task: Task, seconds: float, seed: int) -> Answer:
@@ -35,14 +26,15 @@ def solve_one(task: Task, seconds: float, seed: int) -> Answer:
     legs: Any
     if task.family == "op":
         legs = limited_legs(task, LIMIT)
-        prizes = _prizes(task)
+        # So large that prize comes first and length, at a cost of 1, only guides the search. Without a cost of length
+        # it has nothing to descend on between two visits gained.
+        prizes = whole(task.prize, unit_scale(task.prize, LARGEST_PRIZE))
         clients = [pyvrp.Client(node, prize=int(prizes[node]), required=False) for node in customers]
         vehicles = pyvrp.VehicleType(1, max_distance=LIMIT)
     else:
         exact = task.legs()
         legs = whole(exact, unit_scale(exact, LONGEST_LEG))
         if task.family == "cvrp":
-            assert task.demand is not None
             clients = [pyvrp.Client(node, delivery=[int(task.demand[node])]) for node in customers]
             vehicles = pyvrp.VehicleType(task.vehicles(), capacity=[task.capacity])
         else:
@@ -56,10 +48,9 @@ def solve_one(task: Task, seconds: float, seed: int) -> Answer:
         stop = MaxRuntime(max(0.0, end - time.perf_counter()))
         best = pyvrp.solve(data, stop, seed=seed, collect_stats=False, display=False).best
     if not best.is_feasible():
-        return NOTHING
+        return None
     routes = [[activity.idx + 1 for activity in route if activity.is_client()] for route in best.routes()]
-    tour = join(routes)
-    return Answer({"tsp": [0, *tour], "cvrp": tour, "op": [*tour, 0]}[task.family])
+    return task.tour_of(routes)
 
 
 SOLVERS = (

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from routelearn import plugins
 from routelearn.errors import InputError
 from routelearn.runtime.processors import usable_processors
-from routelearn.solvers.tasks import BY_HAND, NOTHING, Answer, Task, by_hand, tasks_of, tours_of
+from routelearn.solvers.tasks import BY_HAND, Answer, Task, by_hand, tasks_of, tours_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -99,8 +99,8 @@ def serve() -> None:
                 continue
             _alarm(math.ceil(hard_limit(seconds)) + 5)
             answer = function(task, seconds, seed)
-            if not isinstance(answer, Answer):
-                best = NOTHING
+            if isinstance(answer, Iterator):
+                best = None
                 for best in answer:
                     send("so far", best)  # kept if the time is up before the next one
                 answer = best
@@ -241,7 +241,7 @@ def run_task(
             left = seconds - (time.perf_counter() - started)
             if attempt and left < SHORTEST:
                 _give_back(worker)
-                return NOTHING
+                return None
             answer: Answer = worker.ask((prepare, function, task, left, new_seed(seed, row, attempt)), hard_limit(left))
         except Died as death:
             if worker.process.returncode == -signal.SIGINT:  # Ctrl-C reaches the workers too: no new attempt
@@ -256,7 +256,7 @@ def run_task(
             raise
         _give_back(worker)
         return answer
-    return NOTHING
+    return None
 
 
 def solve_rows(problem: Problem, x: Any, solve_row: Callable[[Task, int], Answer]) -> Tensor:
@@ -270,7 +270,7 @@ def solve_rows(problem: Problem, x: Any, solve_row: Callable[[Task, int], Answer
     with ThreadPoolExecutor(max(1, min(len(tasks), worker_count()))) as pool:
         futures = [pool.submit(contextvars.copy_context().run, solve, row, task) for row, task in enumerate(tasks)]
         try:
-            return tours_of([future.result().nodes for future in futures])
+            return tours_of([future.result() for future in futures])
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise

@@ -7,15 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from routelearn.solvers.adapters.base import Library
-from routelearn.solvers.adapters.mip import LOOSE, TIGHT, Cut, Found, Model, prepare_separation, solve_exactly
-from routelearn.solvers.tasks import OP, Answer, Task
-
-
-def prepare() -> None:
-    import pyscipopt  # noqa: F401
-
-    prepare_separation()
+from routelearn.solvers.adapters.mip import LOOSE, TIGHT, Cut, Found, Model, exact_solver, solve_exactly
+from routelearn.solvers.tasks import Answer, Task
 
 
 def _handler(model: Model, edges: list[Any], visits: list[Any]) -> Any:
@@ -96,26 +89,14 @@ def _search(model: Model, end: float, seed: int) -> Found:
         }
     )
     scip.optimize()
-    proved = scip.getStatus() in ("optimal", "infeasible")
     if scip.getNSols() == 0:
-        return Found(None, np.inf, proved)
+        return Found(None, np.inf)
     best = scip.getBestSol()
-    return Found(np.array([scip.getSolVal(best, edge) for edge in edges]), scip.getSolObjVal(best), proved)
+    return Found(np.array([scip.getSolVal(best, edge) for edge in edges]), scip.getSolObjVal(best))
 
 
 def solve_one(task: Task, seconds: float, seed: int) -> Answer:
     return solve_exactly(task, seconds, lambda model, end: _search(model, end, seed))
 
 
-SOLVERS = (
-    Library(
-        name="scip",
-        problems=frozenset({"tsp", "pctsp"}) | OP,
-        licence="Apache-2.0 (SCIP), MIT (PySCIPOpt)",
-        exact=True,
-        package="pyscipopt",
-        extra="exact",
-        function=solve_one,
-        prepare=prepare,
-    ),
-)
+SOLVERS = (exact_solver("scip", "pyscipopt", "Apache-2.0 (SCIP), MIT (PySCIPOpt)", solve_one),)

@@ -51,7 +51,6 @@ def tsp_text(task: Task) -> str:
 
 def cvrp_text(task: Task) -> str:
     """CVRPLIB; of type ACVRP (LKH-3's name) where the matrix is not symmetric."""
-    assert task.demand is not None
     kind = "CVRP" if task.symmetric() else "ACVRP"
     header, sections, _ = _geometry(task)
     return _lines(
@@ -62,7 +61,6 @@ def cvrp_text(task: Task) -> str:
 
 def op_text(task: Task) -> str:
     """OPLIB. Legs are rounded up and the limit down, so that a tour within it is within the floats' limit too."""
-    assert task.prize is not None
     # rounded coordinates shorten a leg by sqrt(2) at most and by nothing on average, rounding up adds a half
     header, sections, scale = _geometry(task, FINE, up=True)
     prizes = whole(task.prize, unit_scale(task.prize, LARGEST))

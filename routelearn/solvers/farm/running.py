@@ -8,22 +8,21 @@ evaluation was stopped and resumed (unless the clock ends the solver's search).
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
+import platform
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-from torch import Tensor
-
+from routelearn.data.fields import fingerprint
 from routelearn.errors import InputError
+from routelearn.evaluation.evaluate import Evaluation
 from routelearn.evaluation.referee import judge
 from routelearn.problems.base import Problem, take
+from routelearn.runtime.locking import locked
 from routelearn.solvers import reveal
 from routelearn.solvers.adapters import runner
 from routelearn.solvers.adapters.base import Library, Program
@@ -56,26 +55,6 @@ def solve_block(solver: Solver, problem: Problem, x: Any, first: int, seconds: f
     return Block(first, [None if row[0] < 0 else row for row in tours[:, 0].tolist()], taken)
 
 
-@dataclass(frozen=True)
-class Result:
-    """What a solver did with B instances, by the referee's count."""
-
-    tours: Tensor  # [B, 1, T] long; a row of -1 where nothing was found
-    costs: Tensor  # [B] float64; nan where there is no answer or the answer breaks a rule
-    infeasible: int  # rows without a valid answer
-    seconds: float  # wall clock, summed over all sittings
-
-
-def fingerprint(x: Any) -> str:
-    """A digest of the very numbers of the instances."""
-    digest = hashlib.sha256()
-    for name, field in zip(type(x)._fields, x, strict=True):
-        if field is not None:
-            digest.update(f"{name} {field.dtype} {tuple(field.shape)}".encode())
-            digest.update(np.ascontiguousarray(field.detach().cpu().numpy()).tobytes())
-    return digest.hexdigest()
-
-
 class Store:
     """Results in one file of JSON lines: the settings, then a line per block as it is done.
 
@@ -89,21 +68,12 @@ class Store:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.file = open(path, "a+b")  # noqa: SIM115 (closed in __exit__)
         try:
-            self._lock()
+            if not locked(self.file):
+                raise InputError(f"{path}: another evaluation is writing there; wait for it or use another")
             self._read(settings)
         except BaseException:
             self.file.close()
             raise
-
-    def _lock(self) -> None:
-        try:
-            import fcntl
-        except ImportError:  # no such locks on this system: two writers are then the user's own care
-            return
-        try:
-            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise InputError(f"{self.path}: another evaluation is writing there; wait for it or use another") from None
 
     def _read(self, settings: dict[str, Any]) -> None:
         self.file.seek(0)
@@ -135,7 +105,7 @@ class Store:
 
     def add(self, block: Block, wall: float) -> None:
         self.blocks[block.first] = block
-        self._write({**block._asdict(), "wall": round(wall, 3)})
+        self._write({**block._asdict(), "wall": wall})
 
     def _write(self, record: dict[str, Any]) -> None:
         self.file.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
@@ -199,14 +169,15 @@ def warm_up(solver: Solver, problem: Problem, x: Any) -> None:
         reveal.run(solver, problem, take(x, slice(0, 1)), seconds=1e-3, seed=0)
 
 
-def collect(problem: Problem, x: Any, blocks: dict[int, Block], seconds: float) -> Result:
-    """All blocks as one judged result."""
+def collect(problem: Problem, x: Any, blocks: dict[int, Block], seconds: float, method: str, device: str) -> Evaluation:
+    """All blocks together, judged. The seconds are wall clock, summed over all sittings."""
     rows = [tour for first in sorted(blocks) for tour in blocks[first].tours]
     if len(rows) != len(x.xy):
         raise RuntimeError(f"{len(rows)} answers for {len(x.xy)} instances")
     tours = tours_of(rows)
     costs = judge(problem, x, tours)
-    return Result(tours, costs, int(costs.isnan().sum()), seconds)
+    infeasible = int(costs.isnan().sum())
+    return Evaluation(tours, costs, infeasible, seconds, method, device, problem.name, x.xy.shape[1])
 
 
 def solve_instances(
@@ -219,7 +190,7 @@ def solve_instances(
     store: Path | None = None,
     on: str = "local",
     progress: Progress | None = None,
-) -> Result:
+) -> Evaluation:
     """Every instance of x (full instances, on the CPU), `seconds` at most each, judged on the floats.
 
     With `store`, blocks are written as they are done, and what is there already is not solved again.
@@ -258,4 +229,4 @@ def solve_instances(
                 kept.add(block, wall)
             if progress is not None:
                 progress(len(block.tours))
-        return collect(problem, x, blocks, wall)
+        return collect(problem, x, blocks, wall, solver.name, f"{platform.processor() or platform.machine()} CPU")

@@ -7,10 +7,12 @@ the guarantee is lost.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numba import njit
 
-from routelearn.solvers.own.common import Chunk, Heuristic
+from routelearn.solvers.own.common import Heuristic, by_distances
 from routelearn.solvers.own.matching import perfect_matching
 
 
@@ -99,8 +101,4 @@ def christofides(d):
     return tours
 
 
-def _method(chunk: Chunk) -> np.ndarray:
-    return christofides(chunk.distances())
-
-
-SOLVERS = (Heuristic("christofides", frozenset({"tsp"}), _method),)
+SOLVERS = (Heuristic("christofides", frozenset({"tsp"}), partial(by_distances, christofides)),)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -44,6 +44,14 @@ class Chunk:
             return np.ascontiguousarray(self.x.distances.numpy(), dtype=np.float64)
         return np.stack([euclidean(place) for place in np.ascontiguousarray(self.x.xy.numpy(), dtype=np.float64)])
 
+    def field(self, name: str) -> np.ndarray:
+        """[b, ...] a field of the instances, in double precision."""
+        return getattr(self.x, name).numpy().astype(np.float64)
+
+    def rows(self, *names: str) -> Iterator[tuple[Any, ...]]:
+        """For each row its distances, these fields, and its generator's state."""
+        return zip(self.distances(), *map(self.field, names), self.streams(), strict=True)
+
     def streams(self) -> np.ndarray:
         """[b, 1]: a generator's state for every row, far from those of other rows and seeds."""
         rows = np.arange(self.first, self.first + self.x.xy.shape[0], dtype=np.uint64)
@@ -51,6 +59,11 @@ class Chunk:
 
 
 Method = Callable[[Chunk], Iterable[np.ndarray]]  # a tour for every row of the chunk
+
+
+def by_distances(tours: Callable[[np.ndarray], np.ndarray], chunk: Chunk) -> np.ndarray:
+    """A method that asks for distances [b, N, N] alone."""
+    return tours(chunk.distances())
 
 
 @dataclass

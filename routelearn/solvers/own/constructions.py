@@ -7,28 +7,16 @@ from functools import partial
 import numpy as np
 from numba import njit
 
-from routelearn.solvers.own.common import Chunk, Heuristic
+from routelearn.search import constructions
+from routelearn.solvers.own.common import Heuristic, by_distances
 
 NEAREST, FARTHEST, RANDOM = 0, 1, 2
 
 
-@njit(cache=True, nogil=True)
-def nearest_neighbour(d):
+def nearest_neighbour(d: np.ndarray) -> np.ndarray:
     """Tours [b, N] over distances [b, N, N]: from node 0, always on to the nearest node not yet visited."""
-    batch, nodes, _ = d.shape
-    tours = np.empty((batch, nodes), np.int64)
-    for b in range(batch):
-        visited = np.zeros(nodes, np.bool_)
-        last = 0
-        for t in range(nodes):
-            tours[b, t] = last
-            visited[last] = True
-            nearest = -1
-            for i in range(nodes):
-                if not visited[i] and (nearest < 0 or d[b, last, i] < d[b, last, nearest]):
-                    nearest = i
-            last = nearest
-    return tours
+    no_lists = np.empty((d.shape[1], 0), np.int32)  # of neighbours, which take longer to make than one tour
+    return np.stack([constructions.nearest_neighbour(legs, no_lists) for legs in d]).astype(np.int64)
 
 
 @njit(cache=True, nogil=True)
@@ -90,16 +78,8 @@ def insertion(d, rule):
     return tours
 
 
-def _neighbour(chunk: Chunk) -> np.ndarray:
-    return nearest_neighbour(chunk.distances())
-
-
-def _insertion(rule: int, chunk: Chunk) -> np.ndarray:
-    return insertion(chunk.distances(), rule)
-
-
 RULES = {"nearest": NEAREST, "farthest": FARTHEST, "random": RANDOM}
-SOLVERS = (
-    Heuristic("nearest-neighbour", frozenset({"tsp"}), _neighbour),
-    *(Heuristic(f"{name}-insertion", frozenset({"tsp"}), partial(_insertion, rule)) for name, rule in RULES.items()),
-)
+METHODS = {"nearest-neighbour": nearest_neighbour} | {
+    f"{name}-insertion": partial(insertion, rule=rule) for name, rule in RULES.items()
+}
+SOLVERS = tuple(Heuristic(name, frozenset({"tsp"}), partial(by_distances, method)) for name, method in METHODS.items())

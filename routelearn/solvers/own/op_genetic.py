@@ -15,9 +15,11 @@ from functools import partial
 import numpy as np
 from numba import njit
 
+from routelearn.search.sequence_moves import insert_at, remove_at
 from routelearn.solvers.own import selective
 from routelearn.solvers.own.common import Chunk, Heuristic, below, uniform, until
 from routelearn.solvers.own.twoopt import shorten
+from routelearn.solvers.tasks import OP
 
 POPULATION = 24
 MUTATION = 0.3  # share of children that get a random neighbourhood instead of a second parent
@@ -47,9 +49,8 @@ def _fill(d, prize, limit, route, count, noise, stream):
                 best, chosen, place, more = ratio, i, where, added
         if chosen < 0:
             return count
-        selective.insert(route, count, place, chosen)
+        count = insert_at(route, count, place + 1, chosen)
         inside[chosen] = True
-        count += 1
         length += more
 
 
@@ -64,8 +65,7 @@ def _fit(d, prize, limit, route, count, stream):
             ratio = prize[route[k]] / max(saved, 1e-9) * (0.9 + 0.2 * uniform(stream))
             if ratio < worst:
                 worst, position, less = ratio, k, saved
-        selective.remove(route, count, position)
-        count -= 1
+        count = remove_at(route, count, position)
         length = selective.closed_length(d, route, count) if less <= 0 else length - less
     return count
 
@@ -162,9 +162,8 @@ def _evolve(d, prize, limit, stream, routes, counts, prizes, lengths, children):
         for node in wanted:
             if not inside[node] and prize[node] > 0:
                 place, _added = selective.cheapest(d, child, count, node)
-                selective.insert(child, count, place, node)
+                count = insert_at(child, count, place + 1, node)
                 inside[node] = True
-                count += 1
         count = _improve(d, prize, limit, child, count, stream)
         got, length = _value(d, prize, child, count)
         worst, copy = 0, False
@@ -207,12 +206,10 @@ def genetic(
 
 
 def _method(chunk: Chunk) -> list[np.ndarray]:
-    d, streams = chunk.distances(), chunk.streams()
-    prize, limit = chunk.x.prize.numpy().astype(np.float64), chunk.x.max_length.numpy().astype(np.float64)
     return [
-        genetic(d[b], prize[b], limit[b], seconds=chunk.seconds, children=None, stream=streams[b])
-        for b in range(len(d))
+        genetic(d, prize, limit, seconds=chunk.seconds, children=None, stream=stream)
+        for d, prize, limit, stream in chunk.rows("prize", "max_length")
     ]
 
 
-SOLVERS = (Heuristic("op-genetic", selective.OP_PROBLEMS, _method, anytime=True, chunk_rows=1),)
+SOLVERS = (Heuristic("op-genetic", OP, _method, anytime=True, chunk_rows=1),)

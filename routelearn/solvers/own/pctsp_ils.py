@@ -15,8 +15,9 @@ from functools import partial
 import numpy as np
 from numba import njit
 
+from routelearn.search.sequence_moves import insert_at, remove_at
 from routelearn.solvers.own.common import Chunk, Heuristic, below, uniform, until
-from routelearn.solvers.own.selective import cheapest, closed_length, detour_of, insert, remove, three_cheapest
+from routelearn.solvers.own.selective import cheapest, closed_length, detour_of, three_cheapest
 from routelearn.solvers.own.twoopt import shorten
 
 SLICE = 2000  # nodes times kicks between two looks at the clock
@@ -48,10 +49,9 @@ def _repair(d, prize, penalty, required, allowed, route, count, inside, collecte
                 best, chosen, place = price, i, where
         if chosen < 0:
             break
-        insert(route, count, place, chosen)
+        count = insert_at(route, count, place + 1, chosen)
         inside[chosen] = True
         collected += prize[chosen]
-        count += 1
     return count, collected
 
 
@@ -110,13 +110,11 @@ def _descend(d, prize, penalty, required, allowed, route, count, inside, collect
             if out >= 0:
                 inside[route[out]] = False
                 collected -= prize[route[out]]
-                remove(route, count, out)
-                count -= 1
+                count = remove_at(route, count, out)
             if into >= 0:
                 inside[into] = True
                 collected += prize[into]
-                insert(route, count, place, into)
-                count += 1
+                count = insert_at(route, count, place + 1, into)
         if not moved:
             return count, collected
 
@@ -136,18 +134,16 @@ def _kick(d, prize, allowed, route, count, inside, collected, stream):
             node = route[position]
             inside[node] = False
             collected -= prize[node]
-            remove(route, count, position)
-            count -= 1
+            count = remove_at(route, count, position)
     else:
         near = np.argsort(d[1 + below(stream, nodes - 1)])
         size = 1 + below(stream, max(8, nodes // 8))
         for node in near:
             if size > 0 and node != 0 and allowed[node] and not inside[node]:
                 place, _added = cheapest(d, route, count, node)
-                insert(route, count, place, node)
+                count = insert_at(route, count, place + 1, node)
                 inside[node] = True
                 collected += prize[node]
-                count += 1
                 size -= 1
     return count, collected
 
@@ -218,11 +214,9 @@ def plan(
 
 
 def _method(chunk: Chunk) -> list[np.ndarray]:
-    d, streams = chunk.distances(), chunk.streams()
-    prize, penalty = chunk.x.prize.numpy().astype(np.float64), chunk.x.penalty.numpy().astype(np.float64)
-    required = chunk.x.min_prize.tolist()
     return [
-        plan(d[b], prize[b], penalty[b], required[b], stream=streams[b], seconds=chunk.seconds) for b in range(len(d))
+        plan(d, prize, penalty, required, stream=stream, seconds=chunk.seconds)
+        for d, prize, penalty, required, stream in chunk.rows("prize", "penalty", "min_prize")
     ]
 
 

@@ -66,21 +66,17 @@ class Reoptimise(Solver):
         refuse_problem(self, problem)
 
         def travel(chunk: Chunk) -> list[np.ndarray]:
-            d, streams = chunk.distances(), chunk.streams()
-            prize, penalty = chunk.x.prize.numpy().astype(np.float64), chunk.x.penalty.numpy().astype(np.float64)
-            required = chunk.x.min_prize.tolist()
+            rows = enumerate(chunk.rows("prize", "penalty", "min_prize"), chunk.first)
             return [
-                self._travel(
-                    d[b], prize[b], penalty[b], required[b], reveal, chunk.first + b, chunk.seconds, streams[b]
-                )
-                for b in range(len(d))
+                self._travel(d, prize, penalty, least, stream, reveal, row, chunk.seconds)
+                for row, (d, prize, penalty, least, stream) in rows
             ]
 
         return tours_of(over_rows(travel, problem, x, seconds, seed, chunk_rows=1))
 
     def _travel(
-        self, d: np.ndarray, prize: np.ndarray, penalty: np.ndarray, min_prize: float, reveal: Reveal, row: int,
-        seconds: float, stream: np.ndarray,
+        self, d: np.ndarray, prize: np.ndarray, penalty: np.ndarray, min_prize: float, stream: np.ndarray,
+        reveal: Reveal, row: int, seconds: float,
     ) -> np.ndarray:  # fmt: skip
         """The nodes of one instance in the order in which they were visited."""
         end = time.perf_counter() + seconds

@@ -20,7 +20,7 @@ from routelearn.problems.resources import Load
 from routelearn.search.constructions import join_by_savings
 from routelearn.search.routes import each_alone, empty_routes, total_length, write_tour
 from routelearn.search.rules import hold
-from routelearn.solvers.own.common import Chunk, Heuristic, is_symmetric, uniform, until
+from routelearn.solvers.own.common import Chunk, Heuristic, by_distances, is_symmetric, uniform, until
 from routelearn.solvers.own.vehicles import VEHICLE_PROBLEMS, serve
 
 RUNS = 100  # of the randomised form
@@ -103,17 +103,11 @@ def tsp_savings(d: np.ndarray) -> np.ndarray:
     return tours
 
 
-def _tsp_method(chunk: Chunk) -> np.ndarray:
-    return tsp_savings(chunk.distances())
-
-
-def _method(runs: int, chunk: Chunk) -> list[np.ndarray]:
-    return serve(chunk, partial(_vehicle_savings, runs))
-
-
-TSP_SOLVERS = (Heuristic("tsp-savings", frozenset({"tsp"}), _tsp_method),)
+TSP_SOLVERS = (Heuristic("tsp-savings", frozenset({"tsp"}), partial(by_distances, tsp_savings)),)
 VEHICLE_SOLVERS = (
-    Heuristic("savings", VEHICLE_PROBLEMS, partial(_method, 1)),
-    Heuristic("random-savings", VEHICLE_PROBLEMS, partial(_method, RUNS), chunk_rows=4),
+    Heuristic("savings", VEHICLE_PROBLEMS, partial(serve, routing=partial(_vehicle_savings, 1))),
+    Heuristic(
+        "random-savings", VEHICLE_PROBLEMS, partial(serve, routing=partial(_vehicle_savings, RUNS)), chunk_rows=4
+    ),
 )
 SOLVERS = (*TSP_SOLVERS, *VEHICLE_SOLVERS)

@@ -10,22 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-OP_PROBLEMS = frozenset({"op-const", "op-unif", "op-dist"})
+from routelearn.search.sequence_moves import insert_at, remove_at
+
 ROUNDING = 1e-12  # share by which a sum of legs that equals the limit may seem to exceed it
-
-
-@njit(cache=True, nogil=True)
-def insert(route, count, place, node):
-    """Put the node after position `place`."""
-    for k in range(count, place + 1, -1):
-        route[k] = route[k - 1]
-    route[place + 1] = node
-
-
-@njit(cache=True, nogil=True)
-def remove(route, count, position):
-    for k in range(position, count - 1):
-        route[k] = route[k + 1]
 
 
 @njit(cache=True, nogil=True)
@@ -98,5 +85,5 @@ def exchange_place(d, route, count, position, node, places, added):
 @njit(cache=True, nogil=True)
 def exchange(route, count, position, place, node):
     """Carry out what `exchange_place` found."""
-    remove(route, count, position)
-    insert(route, count - 1, place, node)
+    count = remove_at(route, count, position)
+    insert_at(route, count, place + 1, node)

@@ -56,17 +56,12 @@ def _best_sweep(xy, d, demand, capacity, served, runs, stream):
 
 
 def _sweeps(runs: int, chunk: Chunk, demand: np.ndarray, capacity: np.ndarray, served: np.ndarray) -> list[np.ndarray]:
-    xy, d, streams = chunk.x.xy.numpy().astype(np.float64), chunk.distances(), chunk.streams()
-    return [
-        _best_sweep(xy[b], d[b], demand[b], capacity[b], served[b], runs, streams[b]) for b in range(len(d))
-    ]  # thousands of sweeps take milliseconds, so the clock is not asked
-
-
-def _method(runs: int, chunk: Chunk) -> list[np.ndarray]:
-    return serve(chunk, partial(_sweeps, runs))
+    rows = zip(chunk.rows("xy"), demand, capacity, served, strict=True)
+    # Thousands of sweeps take milliseconds, so the clock is not asked.
+    return [_best_sweep(xy, d, load, most, who, runs, stream) for (d, xy, stream), load, most, who in rows]
 
 
 SOLVERS = (
-    Heuristic("sweep", VEHICLE_PROBLEMS, partial(_method, 1)),
-    Heuristic("random-sweep", VEHICLE_PROBLEMS, partial(_method, RUNS)),
+    Heuristic("sweep", VEHICLE_PROBLEMS, partial(serve, routing=partial(_sweeps, 1))),
+    Heuristic("random-sweep", VEHICLE_PROBLEMS, partial(serve, routing=partial(_sweeps, RUNS))),
 )

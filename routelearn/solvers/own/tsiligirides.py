@@ -13,7 +13,8 @@ import numpy as np
 from numba import njit
 
 from routelearn.solvers.own.common import Chunk, Heuristic, uniform, until
-from routelearn.solvers.own.selective import OP_PROBLEMS, ROUNDING
+from routelearn.solvers.own.selective import ROUNDING
+from routelearn.solvers.tasks import OP
 
 TOP = 4  # nodes that sampling chooses from
 SAMPLES = 1280
@@ -83,8 +84,7 @@ def _samples(d, prize, limit, top, samples, streams, best, steps, most):
 def _method(top: int, samples: int, chunk: Chunk) -> list[np.ndarray]:
     d, streams = chunk.distances(), chunk.streams()
     batch, nodes, _ = d.shape
-    prize = chunk.x.prize.numpy().astype(np.float64)
-    limit = chunk.x.max_length.numpy().astype(np.float64) * (1 + ROUNDING)
+    prize, limit = chunk.field("prize"), chunk.field("max_length") * (1 + ROUNDING)
     best, steps, most = np.zeros((batch, nodes), np.int64), np.zeros(batch, np.int64), np.zeros(batch)
     size = min(SLICE, samples)
     until(
@@ -96,6 +96,6 @@ def _method(top: int, samples: int, chunk: Chunk) -> list[np.ndarray]:
 
 
 SOLVERS = (
-    Heuristic("tsiligirides", OP_PROBLEMS, partial(_method, 1, 1)),
-    Heuristic("tsiligirides-sampling", OP_PROBLEMS, partial(_method, TOP, SAMPLES), chunk_rows=4),
+    Heuristic("tsiligirides", OP, partial(_method, 1, 1)),
+    Heuristic("tsiligirides-sampling", OP, partial(_method, TOP, SAMPLES), chunk_rows=4),
 )

@@ -12,20 +12,12 @@ from functools import partial
 import numpy as np
 from numba import njit
 
+from routelearn.search.sequence_moves import reverse
 from routelearn.solvers.own import christofides, constructions, savings, sweep
 from routelearn.solvers.own.common import Chunk, Heuristic
 
 GAIN = 1e-9  # share of the legs replaced: a smaller gain is rounding, and could go round in circles
 LONGEST = 3  # nodes that Or-opt moves at once
-
-
-@njit(cache=True, nogil=True)
-def _reverse(tour, low, high):
-    """Turn the stretch low..high round."""
-    while low < high:
-        tour[low], tour[high] = tour[high], tour[low]
-        low += 1
-        high -= 1
 
 
 @njit(cache=True, nogil=True)
@@ -49,7 +41,7 @@ def shorten(d, tour, count):
                 replaced = d[before, start] + d[end, after]
                 change = d[before, end] + d[start, after] - replaced + inside
                 if change < -GAIN * replaced:
-                    _reverse(tour, i, j)
+                    reverse(tour, i, j)
                     start = tour[i]
                     inside = -inside
                     saved -= change
@@ -72,20 +64,20 @@ def shorten(d, tour, count):
                     right = tour[k + 1] if k + 1 < count else tour[0]
                     base = -d[left, right] - gain
                     straight = base + d[left, start] + d[end, right]
-                    reverse = base + d[left, end] + d[start, right] + inside
+                    turned_round = base + d[left, end] + d[start, right] + inside
                     if straight < best:
                         best, place, turned = straight, k, False
-                    if reverse < best:
-                        best, place, turned = reverse, k, True
+                    if turned_round < best:
+                        best, place, turned = turned_round, k, True
                 if place >= 0:
                     if turned:
-                        _reverse(tour, i, i + size - 1)
+                        reverse(tour, i, i + size - 1)
                     # the stretch and what lies between it and its place change sides: three reversals
                     low, high = (i, place) if place > i else (place + 1, i + size - 1)
                     middle = i + size - 1 if place > i else i - 1
-                    _reverse(tour, low, middle)
-                    _reverse(tour, middle + 1, high)
-                    _reverse(tour, low, high)
+                    reverse(tour, low, middle)
+                    reverse(tour, middle + 1, high)
+                    reverse(tour, low, high)
                     saved -= best
                     improved = True
     return saved

@@ -3,9 +3,7 @@
 from routelearn.registry import Registry
 from routelearn.training.losses.base import Loss, Scored
 from routelearn.training.losses.best_of import BestOf
-from routelearn.training.losses.entropy_bonus import EntropyBonus
-from routelearn.training.losses.leader import LeaderReward
-from routelearn.training.losses.policy_gradient import PolicyGradient
+from routelearn.training.losses.policy_gradient import EntropyBonus, LeaderReward, PolicyGradient
 from routelearn.training.losses.preference import Preference
 from routelearn.training.losses.q_learning import QLearning
 from routelearn.training.losses.supervised import Supervised

@@ -44,6 +44,12 @@ TABLES = [
         None,
         "a.csv, line 3: Menge is '1.000', but other numbers have a decimal comma; write 1000",
     ),
+    (
+        "a;3;4;1.200;;;5;\n",
+        None,
+        "a.csv, line 3: Menge is '1.200', which may be a thousand or less; write 1200 or 1,200",
+    ),
+    ("a;3;4;2 kg;;;5;\n", None, "a.csv, line 3: Menge is '2 kg'; write the number alone, its unit in the header"),
     ("a;3;4;many;;;5;\n", None, "a.csv, line 3: Menge is 'many', not a number"),
     ("a;3;;5;;;5;\n", None, "a.csv, line 3: no y"),
     ("a;3;4;5;;;5;\n" * 2, None, "a.csv, line 4: the id 'a' is already used in line 3"),
@@ -54,6 +60,18 @@ TABLES = [
     (GOOD, "id;shift\nv;08:00-08:05\n", "vans.csv, line 2: the shift of 5 min is too short for a trip to any stop"),
     (GOOD, "id;shift\nv;16:00-08:00\n", "vans.csv, line 2: shift runs backwards, from 16:00 to 08:00"),
     (GOOD, "id;shift\nv;8:00\n", "vans.csv, line 2: shift is '8:00'; a stretch as 08:00-10:00 is needed"),
+    (
+        GOOD,
+        "id;shift\nv;8-8:01\n",
+        "vans.csv, line 2: the shift of 60 s is too short for a trip to any stop",
+    ),
+    (
+        GOOD,
+        "id;capacity_1;capacity_2\nv;10;20\n",
+        "vans.csv, line 2: a capacity in 2 dimensions, but amounts in 1; give one number for each",
+    ),
+    (GOOD, "id;Mittag\nv;12:00-13:00\n", "vans.csv: 'Mittag' holds clock times, and nothing says what they are"),
+    (GOOD, "id;Geschwindigkeit (km/h)\nv;30\n", "vans.csv: 'Geschwindigkeit (km/h)' differs between vehicles only"),
     (GOOD, "id;start\nv;nowhere\n", "vans.csv, line 2: start is 'nowhere', not the id or name of a depot or stop"),
     (
         GOOD,
@@ -254,3 +272,22 @@ def test_typing_errors_in_names_of_columns_are_refused(typed: str, meant: str) -
     text = f"id,lat,lon,{typed},window\nd,52,5,,\na,52.1,5,3,08:00-10:00\n"
     with pytest.raises(InputError, match=f"'{typed}' is not known; did you mean '{meant}'"):
         parse_round(text.encode(), "tour.csv", options={"vehicles": "2", "capacity": "10", "speed": "30"})
+
+
+def test_a_shipment_whose_pickup_is_given_as_a_delivery():
+    text = "id,x,y,load,shipment\nd,0,0,,\na,3,4,5,S\nb,1,1,5,S\n"
+    with pytest.raises(InputError, match=r"line 3: 'a' is where a shipment begins.*; give its 5 as pickup"):
+        parse_round(text.encode(), "a.csv", options={"capacity": 9})
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path: Path):
+    with pytest.raises(InputError, match=r"nope\.csv: no such file"):
+        read_round(tmp_path / "nope.csv")
+
+
+def test_a_window_beside_one_of_its_ends():
+    text = "id,x,y,window,window_end\nd,0,0,,\na,3,4,08:00-10:00,12:00\n"
+    with pytest.raises(
+        InputError, match=r"a\.csv, line 3: 'window' and 'window_end' both say when; leave one of them out"
+    ):
+        parse_round(text.encode(), "a.csv", options={"speed": 30})

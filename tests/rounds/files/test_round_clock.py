@@ -28,6 +28,7 @@ H, M = 3600, 60
         ("2026-11-16T08:00", 8 * H),
         ("2026-11-16 08:00:00", 8 * H),
         ("16.11.2026 8:00", 8 * H),
+        ("2026-11-16 08:00:00+01:00", 8 * H),
         ("2026-11-16T08:00:00Z", 8 * H),
         ("2026-11-16T08:00+01:00", 8 * H),
     ],
@@ -62,14 +63,53 @@ def test_what_is_no_clock_time(text):
         (["08:00-09:00", "10:00-11:00"], ((8 * H, 9 * H), (10 * H, 11 * H))),
         ("2026-11-16T08:00/2026-11-17T02:00", ((8 * H, 26 * H),)),
         ("2026-11-16 08:00-10:00", ((8 * H, 10 * H),)),
+        ("von 8:00 bis 10:00", ((8 * H, 10 * H),)),
+        ("zwischen 8 und 10 Uhr", ((8 * H, 10 * H),)),
+        ("entre 14h et 16h", ((14 * H, 16 * H),)),
+        ("8.30 - 10 Uhr", ((8.5 * H, 10 * H),)),
+        ("08:00-10:00 und 14:00-15:00", ((8 * H, 10 * H), (14 * H, 15 * H))),
+        ("08:00-10:00/14:00-15:00", ((8 * H, 10 * H), (14 * H, 15 * H))),
+        ("8-12 / 13-17", ((8 * H, 12 * H), (13 * H, 17 * H))),
+        ("8.30-12", ((8.5 * H, 12 * H),)),
+        ("ab 8", ((8 * H, float("inf")),)),
+        ("0830-1215", ((8.5 * H, 12.25 * H),)),
+        ("08.00-10.00", ((8 * H, 10 * H),)),
+        ("24/7", ((float("-inf"), float("inf")),)),
         ("480-600", ((480, 600),)),
+        ("1.5-3", ((1.5, 3),)),
         ([[0, 10.5]], ((0, 10.5),)),
     ],
 )
 def test_windows(raw, found):
     times = Times("a.csv")
     times.look([raw])
+    times.settle()
     assert times.windows(raw, "a.csv, line 2", "window") == found
+
+
+@pytest.mark.parametrize(
+    ("texts", "seconds"),
+    [
+        (("0830", "1200", "945"), (8.5 * H, 12 * H, 9.75 * H)),
+        (("08.30", "12.00"), (8.5 * H, 12 * H)),
+        (("0830", "12:00"), (8.5 * H, 12 * H)),
+        (("830", "1200"), (830, 1200)),
+        (("0830", "5"), (830, 5)),
+        (("8.30", "12.00"), (8.3, 12)),
+    ],
+)
+def test_numbers_are_times_of_day_where_one_begins_with_a_zero_and_all_could_be(texts, seconds):
+    times = Times("a.csv")
+    times.look(texts)
+    times.settle()
+    assert tuple(times.at(text, "a.csv, line 2", "from") for text in texts) == seconds
+
+
+def test_an_open_stretch_of_hours_leaves_the_others_hours():
+    times = Times("a.csv")
+    times.look(["8-12", "ab 9"])
+    times.settle()
+    assert times.windows("8-12", "a", "b") == ((8 * H, 12 * H),)
 
 
 def test_the_earliest_date_is_the_day():
@@ -94,6 +134,8 @@ def test_zones_are_those_of_the_first_time():
         (["08:00"], "25:99", "not a time of day; write it as 08:30"),
         (["2026-11-16 08:00", "2026-11-17 08:00"], "08:00", "of no date, but other times are of several days"),
         (["2026-11-16T08:00Z"], "2026-11-16T08:00", "without a time zone"),
+        (["20/11/2026 08:00"], "20/11/2026 08:00", "write its date as 2026-11-20 or 20.11.2026"),
+        (["20.11.26 08:00"], "20.11.26 08:00", "write its date as 2026-11-20 or 20.11.2026"),
     ],
 )
 def test_times_that_do_not_fit(look, raw, words):

@@ -140,6 +140,10 @@ def test_limits_of_older_files_make_a_round():
     assert (found.vehicles[0].max_duration, found.stops[0].service) == (30.0, 2.0)
 
 
+def test_a_short_shift_of_a_library_file_is_no_stretch_of_hours():
+    assert read(SOLOMON, "a.txt", shift="5-20", allow_unassigned=True).vehicles[0].shift == (5.0, 20.0)
+
+
 def test_options_change_the_vehicles_of_a_file():
     found = read(SOLOMON, "a.txt", vehicles=5, capacity="30", max_stops=1, objective="vehicles", allow_unassigned=True)
     (van,) = found.vehicles

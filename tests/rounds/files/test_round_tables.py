@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -47,6 +48,8 @@ def read(text: str, vehicles: str | None = None, *, problem: str | None = None, 
         ("compétences", Column("skills")),
         ("Priorität", Column("priority")),
         ("Breitengrad", Column("lat")),
+        ("Servicio (min)", Column("service", unit=60.0)),
+        ("Be-/Entladezeit", Column("service")),
         ("Fahrer", None),
     ],
 )
@@ -186,6 +189,14 @@ def test_driving_that_takes_no_time_is_told():
     assert "no durations are known, so driving takes no time; a speed gives them (--speed)" in found.notes
 
 
+def test_durations_are_not_said_to_be_the_cost_where_legs_have_costs():
+    table = {"durations": [[0, 9], [9, 0]], "costs": [[0, 5], [5, 0]]}
+    jobs = [{"id": 1, "location_index": 1}]
+    vehicles = [{"id": 1, "start_index": 0}]
+    found = round_from_document({"jobs": jobs, "vehicles": vehicles, "matrices": {"car": table}})
+    assert found.notes == ("no distances are known",)
+
+
 def test_durations_alone_are_the_cost():
     matrix = (json.dumps({"durations": [[0, 5, 9], [5, 0, 5], [9, 5, 0]]}).encode(), "m.json")
     found = parse_round(WINDOWS.encode(), "a.csv", matrix=matrix)
@@ -237,8 +248,26 @@ def test_several_windows_in_columns():
         text = f"id,x,y,{head}\nd,0,0,,,,\na,3,4,08:00,10:00,12:00,13:00\nb,1,1,09:00,,,\n"
         found = read(text, speed=36)
         assert [stop.windows for stop in found.stops] == [two, ((9 * H, FOREVER),)]
-    text = "id,x,y,window_1,window_2\nd,0,0,,\na,3,4,08:00-10:00,12:00-13:00\n"
-    assert read(text, speed=36).stops[0].windows == two
+    for head in ("window_1,window_2", "window,window2"):
+        text = f"id,x,y,{head}\nd,0,0,,\na,3,4,08:00-10:00,12:00-13:00\n"
+        assert read(text, speed=36).stops[0].windows == two
+
+
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [
+        ("Max km", Column("max_distance", unit=1000.0)),
+        ("max hours", Column("max_duration", unit=3600.0)),
+        ("Kosten/km", Column("distance_cost", unit=1000.0)),
+        ("Kosten je Stunde", Column("time_cost", unit=3600.0)),
+        ("Ende", Column("end")),
+        ("Startdepot", Column("start")),
+        ("max. Stopps", Column("max_stops")),
+        ("Touren pro Tag", Column("trips")),
+    ],
+)
+def test_a_dispatchers_words_for_vehicles(name, column):
+    assert column_of(name, Vehicle) == column
 
 
 def test_prices_by_the_hour_and_the_kilometre():
@@ -253,6 +282,11 @@ def test_prices_by_the_hour_and_the_kilometre():
     found = parse_round(b"id,lat,lon,service\nd,1,1,\na,2,2,5\n", "a.csv", vehicles=fleet, options={"speed": 30})
     assert found is not None
     assert found.vehicles[0].distance_cost == 0.5
+
+
+def test_a_point_before_three_digits_is_decimal_where_others_are():
+    found = read("id;x;y;Menge;service\nd;0;0;;\na;3.5;4;1.200;5\n", capacity=10)
+    assert found.stops[0].delivery == (1.2,)
 
 
 def test_dimensions_by_number_and_by_unit():
@@ -322,6 +356,55 @@ def test_vehicles_of_a_table():
     assert (small.breaks[0].windows, small.breaks[0].service) == (((12 * H, 13 * H),), 1800.0)
     assert (big.number, big.start, big.end, big.trips, big.reloads) == (None, 2, None, 3, (2,))
     assert (big.reload_time, big.skills, big.fixed_cost) == (900.0, {"cold", "tall"}, 7.5)
+
+
+def test_capacities_without_amounts_are_told():
+    words = "no stop has an amount, so that capacities bind nothing"
+    assert words in read("id,x,y,boxes,service\nd,0,0,,\na,3,4,2,5\n", capacity=10).notes
+    assert words not in read("id,x,y,demand,service\nd,0,0,,\na,3,4,2,5\n", capacity=10).notes
+
+
+def test_start_and_end_that_are_clock_times_are_the_shift():
+    found = read("id,x,y,service\nd,0,0,\na,3,4,5\n", "id,start,end\nv,7:00,15:00\n", speed=36)
+    assert (found.vehicles[0].shift, found.vehicles[0].start, found.vehicles[0].end) == ((7 * H, 15 * H), 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("head", "longest"),
+    [("max_distance (km)", 5000), ("max distance km", 5000), ("max_distance (m)", 5), ("max_distance", 5)],
+)
+def test_a_longest_distance_in_the_unit_that_its_name_says(head, longest):
+    table = {"code": "Ok", "durations": [[0, 9], [9, 0]], "distances": [[0, 2], [2, 0]]}
+    matrix = json.dumps(table).encode(), "m.json"
+    found = parse_round(
+        b"id,service\nd,\na,5\n", "a.csv", matrix=matrix, vehicles=(f"id,{head}\nv,5\n".encode(), "v.csv")
+    )
+    assert found is not None
+    assert found.vehicles[0].max_distance == longest
+    fleet = f"id,{head}\nv,5000\n"
+    found = read("id,lat,lon,service\nd,1,1,\na,1.01,1,5\n", fleet, speed=30)
+    assert found.vehicles[0].max_distance == (5 if "(m)" in head else 5000)
+
+
+def test_two_names_of_one_thing_count_together_in_a_document():
+    stops = [{"id": "a", "x": 1, "y": 0, "window": [0, 50]}, {"id": "b", "x": 2, "y": 0, "windows": [[0, 9], [20, 30]]}]
+    found = round_from_document({"depot": [0, 0], "stops": stops, "vehicles": 1, "speed": 3600})
+    assert [stop.windows for stop in found.stops] == [((0, 50),), ((0, 9), (20, 30))]
+    stops = [{"id": "a", "x": 1, "y": 0, "demand": 2}, {"id": "b", "x": 2, "y": 0, "delivery": 3}]
+    found = round_from_document({"depot": [0, 0], "stops": stops, "vehicles": 1, "capacity": 5})
+    assert [stop.delivery for stop in found.stops] == [(2.0,), (3.0,)]
+
+
+def test_a_second_name_of_one_thing_is_no_typing_error():
+    found = read("id,x,y,window,windows\nd,0,0,,\na,3,4,8:00-9:00,7:00-10:00\n", speed=36)
+    assert found.stops[0].windows == ((7 * H, 10 * H),)
+    assert "not used: window" in found.notes
+
+
+def test_keys_of_a_document_that_nobody_reads_may_hold_anything():
+    stop = {"id": "a", "x": 1, "y": 0, "vip": True, "address": {"street": "Hof"}}
+    found = round_from_document({"depot": [0, 0], "stops": [stop], "vehicles": 1})
+    assert found.stops[0].columns == {"vip": "true", "address": '{"street": "Hof"}'}
 
 
 def test_the_depots_hours_bound_the_shift():
@@ -414,6 +497,43 @@ def test_excel_without_a_sheet_of_vehicles():
     assert [(stop.id, stop.service) for stop in found.stops] == [("7", 5.0)]
     assert found.where == ("row 3",)
     assert parse_round(workbook(Stops=[["id", "x", "y"], ["d", 0, 0], ["a", 1, 1]]), "a.xlsx") is None
+
+
+def test_the_sheet_of_stops_is_the_first_that_names_columns_and_the_others_are_told():
+    pytest.importorskip("openpyxl")
+    rows = [["id", "x", "y", "service"], ["d", 0, 0, None], ["a", 3, 4, 5]]
+    fleet = [["id", "capacity"], ["v", 5]]
+    found = parse_round(workbook(Info=[["Export", "Hof"]], Mo=rows, Di=rows, Vehicles_2026=fleet), "a.xlsx", options={})
+    assert found is not None
+    assert (found.where, found.vehicles[0].id) == (("sheet 'Mo', row 3",), "v")
+    assert "the stops are those of the sheet 'Mo'; not used: Info, Di" in found.notes
+
+
+def test_hours_beyond_a_day_in_excel():
+    pytest.importorskip("openpyxl")
+    rows = [["id", "x", "y", "bis", "service"], ["d", 0, 0, None, None]]
+    rows.append(["a", 3, 4, timedelta(hours=30), timedelta(minutes=15)])
+    found = parse_round(workbook(Stops=rows), "a.xlsx", options={"speed": 36})
+    assert found is not None
+    assert (found.stops[0].windows, found.stops[0].service) == (((-FOREVER, 30 * H),), 900.0)
+
+
+def test_formulas_without_a_value_are_refused():
+    pytest.importorskip("openpyxl")
+    data = workbook(Stops=[["id", "x", "y", "service"], ["d", 0, 0, None], ["a", 3, 4, "=1+1"]])
+    with pytest.raises(InputError, match=r"a\.xlsx, cell D3: a formula whose value is not in the file; open it in a"):
+        parse_round(data, "a.xlsx", options={})
+
+
+def test_times_that_are_seconds_are_told():
+    words = "in seconds, since no times are clock times: von, bis"
+    assert words in read("id,x,y,von,bis\nd,0,0,,\na,3,4,800,900\n", speed=3600).notes
+
+
+def test_a_table_that_osrm_could_not_make_is_told():
+    answer = json.dumps({"code": "NoTable", "message": "no route"}).encode()
+    with pytest.raises(InputError, match=r"m\.json: OSRM answered 'NoTable': 'no route'"):
+        parse_round(b"id,service\nd,\na,5\n", "a.csv", matrix=(answer, "m.json"))
 
 
 def test_geojson_with_windows():

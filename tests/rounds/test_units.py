@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from routelearn.rounds.clock import length, spoken
+from routelearn.rounds.units import length, spoken
 
 
 @pytest.mark.parametrize(

@@ -3,18 +3,20 @@
 import csv
 import io
 import json
+from pathlib import Path
 
 import pytest
 import torch
 
-from routelearn.data import csv_file, solution_of, to_instance, write_solution
-from routelearn.data.solutions import to_csv, to_geojson, to_json, to_sol
-from routelearn.errors import Infeasible, InputError
+from routelearn.data import csv_file, to_instance
+from routelearn.errors import Infeasible, InputError, OutOfSpace
+from routelearn.solving import make_solution
+from routelearn.solving.writing import to_csv, to_geojson, to_json, to_sol, write_solution
 
 
 def solved(text, tour, **options):
     stops = csv_file.parse(text, "stops.csv")
-    return solution_of(to_instance(stops, **options), stops, torch.tensor(tour))
+    return make_solution(to_instance(stops, **options), torch.tensor(tour))
 
 
 DELIVERIES = "id,x,y,demand,depot\na,3,4,2,\nb,0,1,1.5,\nhub,0,0,,1\n"
@@ -33,6 +35,12 @@ def test_routes_carry_the_users_ids_lengths_and_loads():
 def test_a_tour_that_breaks_a_rule_is_never_written():
     with pytest.raises(Infeasible, match="capacity"):
         solved(DELIVERIES, [1, 2], capacity=2)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no disk that is always full")
+def test_a_full_disk_is_told_apart_from_bad_input():
+    with pytest.raises(OutOfSpace, match="/dev/full: cannot be written"):
+        write_solution("/dev/full", solved(DELIVERIES, [1, 0, 2, 0, 0], capacity=2), "json")
 
 
 def test_a_split_delivery_is_loaded_once():

@@ -1,0 +1,100 @@
+"""A day that is planned again at a moment: what has begun stays as it was, the rest begins later."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from answer_cases import DRIVES, HOUR, city, planned, with_lunch
+
+from routelearn.errors import InputError
+from routelearn.rounds.given import begun, given_plan, kept_until, moment_of
+from routelearn.rounds.plan import Drive
+from routelearn.rounds.timing import plan_of
+
+
+def at_ten(document, *, marked=False):
+    return kept_until(
+        city(), given_plan(city(), document["routes"], "morning.json"), "morning.json", "10:00", marked=marked
+    )
+
+
+def test_kept_stops_begin_when_the_plan_says():
+    document = planned().document()
+    document["routes"][0]["visits"][1]["start"] = "08:40:00"
+    round_, drives = at_ten(document)
+    assert round_.vehicles[0].kept == (0, 1, 2)
+    assert round_.stops[0].windows == ((HOUR * 8 + 2400, HOUR * 8 + 2400),)
+    more = (Drive(drives[0].vehicle, (*drives[0].order, 3)), *drives[2:])
+    visits = plan_of(round_, more).routes[0].visits
+    assert visits[1].start == HOUR * 8 + 2400, "a stop more at the end delays no start"
+
+
+def test_starts_are_the_same_whether_the_plan_says_them_or_not():
+    """Or a plan that was written and read again would cost something else."""
+    legs = {name: replace(legs, duration=legs.duration * 1.0007) for name, legs in city().legs.items()}
+    base = city(legs=legs)
+    said = planned(base).document()
+    bare = {"routes": [{"vehicle": route["vehicle"], "stops": route["stops"]} for route in said["routes"]]}
+    rounds = [kept_until(base, given_plan(base, one["routes"], "m.json"), "m.json", "10:00")[0] for one in (said, bare)]
+    assert rounds[0].stops == rounds[1].stops
+    assert all(start == int(start) for start, _ in (stop.windows[0] for stop in rounds[0].stops[:3]))
+
+
+def test_nothing_else_begins_before_the_moment():
+    round_, drives = at_ten({"routes": [{"vehicle": "van", "stops": ["Ana", "Bo"]}]})
+    assert round_.vehicles[0].kept == (0, 1)
+    assert [vehicle.shift for vehicle in round_.vehicles] == [(8 * HOUR, 16 * HOUR), (10 * HOUR, 16 * HOUR)]
+    assert [stop.windows for stop in round_.stops[2:]] == [((10 * HOUR, end * HOUR),) for end in (12, 16, 16)]
+    assert plan_of(round_, (*drives, Drive(1, (3,)))).routes[1].visits[0].departure >= 10 * HOUR
+
+
+def test_windows_that_are_over_stay():
+    round_, _ = at_ten({"routes": [{"vehicle": "van", "stops": ["Bo"]}]})
+    assert round_.stops[0].windows == ((8 * HOUR, 9 * HOUR),)
+
+
+def test_marks_count_beside_a_moment_where_they_are_asked_for():
+    base, kept = city(), city().vehicles[0]
+    marked = planned(replace(base, vehicles=(replace(kept, kept=(0,)), base.vehicles[1])), DRIVES).document()
+    assert at_ten(marked, marked=True)[0].vehicles[0].kept == (0,)
+    assert at_ten(marked)[0].vehicles[0].kept == (0, 1, 2)
+
+
+def test_breaks_that_were_taken_stay_and_others_begin_later():
+    base = with_lunch()
+    said = planned(base, (Drive(0, (0, 1, 2)),)).document()["routes"]
+    lunch = next(visit for visit in said[0]["visits"] if visit["kind"] == "break")
+    found = kept_until(base, given_plan(base, said, "m.json"), "m.json", "10:00")[0]
+    assert found.vehicles[0].breaks[0].windows == ((moment_of(base, lunch["start"], "lunch"), 9 * HOUR),)
+    van = base.vehicles[0]
+    for windows, left in (((9.5, 11.0), (10.0, 11.0)), ((6.0, 7.0), (10.0, 10.0))):
+        rest = replace(van.breaks[0], windows=((windows[0] * HOUR, windows[1] * HOUR),))
+        round_ = replace(base, vehicles=(replace(van, breaks=(rest,)), base.vehicles[1]))
+        given = given_plan(round_, [{"vehicle": "van", "stops": ["Ana"]}], "m.json")
+        found = kept_until(round_, given, "m.json", "10:00")[0]
+        assert found.vehicles[0].breaks[0].windows == ((left[0] * HOUR, left[1] * HOUR),)
+
+
+def test_what_is_driven_has_its_reloads():
+    base = with_lunch()
+    round_ = replace(base, vehicles=(replace(base.vehicles[0], kept=(0, 1)), base.vehicles[1]))
+    assert begun(round_, [Drive(0, (0, ~0, 1, ~0, 2)), Drive(1, (3,))]) == (Drive(0, (0, ~0, 1)),)
+
+
+def test_starts_on_the_next_day_and_in_another_zone():
+    base = city(day="2026-11-16", zone=3600.0)
+    said = planned(base).document()
+    assert said["routes"][0]["visits"][1]["start"] == "2026-11-16T09:00:00+01:00"
+    said["routes"][0]["visits"][1]["start"] = "2026-11-17T00:30:00Z"
+    given = given_plan(base, said["routes"], "m.json")
+    assert kept_until(base, given, "m.json", "2026-11-18T12:00+01:00")[0].stops[0].windows == (
+        (25.5 * HOUR, 25.5 * HOUR),
+    )
+
+
+def test_a_start_that_is_no_time_is_refused():
+    document = planned().document()
+    document["routes"][0]["visits"][1]["start"] = "soon"
+    with pytest.raises(InputError, match=r"morning\.json: Ana: the round's times need a clock time"):
+        at_ten(document)

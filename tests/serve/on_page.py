@@ -32,6 +32,16 @@ def choose(page, problem, n=12):
     page.wait_for_function(f"document.querySelectorAll('#board-a .stop').length >= {n}")
 
 
+def in_sight(page, selector):
+    """The index of a stop that no other covers: random places may lie behind one another."""
+    return page.locator(selector).evaluate_all(
+        """stops => stops.find((stop) => {
+          const box = stop.getBoundingClientRect();
+          return document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2) === stop;
+        }).dataset.index"""
+    )
+
+
 def card(page, title):
     """Choose an example."""
     if not page.locator("#gallery").is_visible():

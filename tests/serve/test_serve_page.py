@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from dispatch_cases import CP1252, REFUSED, SOLVED
-from on_page import choose, place, solve, stops
+from on_page import choose, in_sight, place, solve, stops
 
 from routelearn.data import csv_file
 from routelearn.errors import InputError
@@ -225,10 +225,11 @@ def test_the_list_of_routes_has_their_order_and_is_lit_with_the_map(page):
     orders = page.locator("#board-a .order").all_text_contents()
     assert sorted(int(name) for order in orders for name in order.split(" → ")[1:-1]) == list(range(1, 16))
     assert {end for order in orders for end in (order.split(" → ")[0], order.split(" → ")[-1])} == {"0"}
-    page.hover("#board-a .stop[data-index='7']")
+    name = in_sight(page, "#board-a circle.stop")
+    page.hover(f"#board-a .stop[data-index='{name}']")
     lit = page.locator("#board-a .routes li.lit .order").all_text_contents()
     assert len(lit) == 1
-    assert "7" in lit[0].split(" → ")
+    assert name in lit[0].split(" → ")
 
 
 def test_a_limit_that_changes_ends_the_search_for_the_old_one(page):

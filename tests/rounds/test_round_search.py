@@ -257,3 +257,37 @@ def test_a_route_that_pays_only_with_several_stops_is_found():
     found = round_from_document(document)
     plan = plan_of(found, search_round(found, iterations=2000, seed=1))
     assert plan.cost == pytest.approx(207, abs=1)  # leaving all out costs 400
+
+
+def short(count: int, seed: int) -> Round:
+    """Stops of which a vehicle takes a few; one kind of vehicle in three is not enough."""
+    x = plain(count, seed)
+    small = replace(x.vehicles[0], id="small", capacity=(12.0,), number=count // 5, distance_cost=0.6)
+    return replace(x, vehicles=(replace(x.vehicles[0], fixed_cost=20.0), small))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_plan_put_together_anew_keeps_the_rules_and_costs_less(seed):
+    x = short(60, seed)
+    engine, better = Engine(x, seed), 0
+    engine.construct()
+    for k in range(200):
+        engine.explore(0.5 + k / 400, 40)
+        if k % 40 == 39:
+            before = engine.cost
+            better += engine.recombine(np.inf)
+            plan = plan_of(x, engine.drives())
+            assert judge(x, plan).violations == ()
+            assert plan.cost == pytest.approx(engine.told)
+            assert engine.cost <= before
+            assert engine.desk.real[annealing.COST] >= engine.desk.real[annealing.BEST] - 1e-9
+    assert better > 0
+
+
+def test_routes_that_must_be_alike_are_not_put_together_anew():
+    x = replace(short(30, 1), most_stops_apart=2)
+    engine = Engine(x)
+    engine.construct()
+    engine.explore(0.9, 500)
+    assert not engine.recombine(np.inf)
+    assert engine.recombining.recombining.met.size[0] == 0

@@ -15,10 +15,12 @@ from routelearn.rounds.plan import Drive
 from routelearn.rounds.search import annealing
 from routelearn.rounds.search.arrays import Data, Ints, data_of
 from routelearn.rounds.search.desk import BEST, BEST_ABOVE, COST, new_desk
+from routelearn.rounds.search.recombining import RoundRecombining
 from routelearn.rounds.search.routes import new_routes
 from routelearn.rounds.search.walking import carries
 from routelearn.runtime.processors import usable_processors
 from routelearn.search.graph import random_state
+from routelearn.search.recombining import forget
 
 __all__ = ["Engine", "load_kernels", "search_round"]
 
@@ -30,6 +32,9 @@ MOST_THREADS = 4  # more searches of one round find little more
 JOIN = 0.6  # share of the time after which all threads go on from the best plan of all
 RUNS, AMPLE = 3, 3000  # how often each begins anew until then, if there is time for so many steps a stop; else once
 UNEQUAL = 1e9  # what routes that are not alike cost, in stops left out, when plans are compared
+NEAR = 0.01  # the routes of plans that cost so much more than the best are remembered; a share
+ANEW, PART = 0.9, 0.06  # shares of the time: after which routes are put together anew, and how long it may take
+LONGEST = 4.0  # seconds of that
 SEEDS = 7919  # between the seeds of two threads
 
 Watch = Callable[[float, float], None]  # (seconds, cost) of a new best plan
@@ -44,6 +49,7 @@ class Engine:
         self.routes, self.desk = new_routes(self.data), new_desk(self.data)
         self.random = random_state(seed)
         self.must = np.array([stop.penalty is None for stop in x.stops], dtype=np.bool_)
+        self.recombining, self.other = RoundRecombining(self.data), new_routes(self.data)
         self.extra = self.data.vehicle["fixed"] - [v.fixed_cost for v in x.vehicles]  # where vehicles come first
 
     def take_up(self, plan: Ints) -> None:
@@ -95,6 +101,24 @@ class Engine:
         hot, cold = HOT * mean, COLD * max(d.near_leg, LEAST * mean)
         temperature = hot ** (1.0 - cooled) * cold**cooled
         annealing.anneal(self.data, self.routes, self.desk, temperature, work, False, self.random)
+        if self.desk.real[COST] <= (1.0 + NEAR) * self.desk.real[BEST] and self.recombining.pays(x):
+            self.recombining.remember(x)
+
+    def recombine(self, seconds: float) -> bool:
+        """Put a cheaper plan together from routes that were met, and go on from it; whether there is one."""
+        real, best = self.desk.real, self.desk.best
+        cost, least = real[COST], real[BEST]
+        annealing.load(self.data, self.other, self.desk, best)
+        real[COST] = cost
+        found = self.recombining.cheaper(self.other, least, seconds) if self.recombining.pays(self.other) else None
+        if found is None:
+            return False
+        plan = np.full_like(best, -1)
+        plan[: len(found)] = found
+        self.take_up(plan)
+        if real[BEST] == least:  # it breaks a rule that binds routes to one another
+            self.take_up(best)
+        return bool(real[BEST] < least)
 
     @property
     def cost(self) -> float:
@@ -183,6 +207,7 @@ def search_round(
         engine.construct(start or ())
         tell(engine)
         done, rate, now, runs, phase = 0, 0.0, clock(), 1, 0
+        limit, due = min(PART * seconds, LONGEST) if iterations is None else np.inf, ANEW
         while not stop.is_set() and (done < iterations if iterations is not None else now < began + seconds):
             if iterations is not None:
                 share, work = done / iterations, min(max(1, iterations // SLICES), iterations - done)
@@ -192,6 +217,7 @@ def search_round(
             steps = iterations if iterations is not None else rate * seconds
             if phase == 0:  # later it is settled how often to begin
                 runs = RUNS if steps >= AMPLE * len(x.stops) else 1
+                due = JOIN if runs > 1 else ANEW
             before, (now_in, cooled) = engine.cost, cooling(share, runs)
             if now_in != phase:
                 phase = now_in
@@ -201,6 +227,9 @@ def search_round(
                     with lock:  # where iterations count, no other thread does: which are ahead is chance
                         plan = (best_plan if iterations is None else engine.desk.best).copy()
                     engine.take_up(plan)
+            if share >= due:
+                engine.recombine(limit)
+                due, now = 1.0 if share >= ANEW else ANEW, clock()
             engine.explore(cooled, work)
             done += work
             then, now = now, clock()
@@ -231,4 +260,9 @@ def load_kernels() -> None:
     place = Stop(id="a", place=1)
     legs = {ANY: Legs(np.zeros((2, 2)), np.zeros((2, 2)))}
     vehicle = Vehicle(id="v", start=0, end=0)
-    search_round(Round(source="", stops=(place,), vehicles=(vehicle,), legs=legs, places=("", "a")), iterations=1)
+    x = Round(source="", stops=(place,), vehicles=(vehicle,), legs=legs, places=("", "a"))
+    search_round(x, iterations=1)
+    engine = Engine(x)
+    engine.construct()
+    engine.recombining.remember(engine.routes)
+    forget(engine.recombining.recombining.met)

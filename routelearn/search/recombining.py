@@ -10,6 +10,7 @@ from __future__ import annotations
 from time import monotonic
 from typing import Any, NamedTuple
 
+import highspy
 import numpy as np
 from numpy.typing import NDArray
 
@@ -121,8 +122,6 @@ class Problem(NamedTuple):
 
     def minimum(self, seconds: float, start: Floats | None = None) -> Minimum:
         """By HiGHS: in whole numbers, from a first solution on; without one, the linear relaxation."""
-        import highspy
-
         n, model = self.stops, highspy.HighsLp()
         model.num_col_, model.num_row_ = len(self.cost), n + len(self.most)
         model.col_cost_, model.col_lower_ = self.cost, np.zeros_like(self.cost)

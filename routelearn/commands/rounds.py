@@ -90,7 +90,7 @@ class Reading:
         from routelearn.rounds.files.variants import read_set
         from routelearn.rounds.model import PROBLEM
 
-        if ".npz" in path.lower():
+        if Path(path).suffix.lower().startswith(".npz"):
             several = read_set(path) if self.problem in (None, PROBLEM) else []
             if several and self.record:
                 raise InputError(f"{path}: its instances have vehicles and legs; leave out what is given beside it")

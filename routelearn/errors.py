@@ -52,6 +52,11 @@ def place(error: BaseException, files: Collection[str | None]) -> str:
     return f"{Path(lines[-1].filename).name}, line {lines[-1].lineno}" if lines else ""
 
 
+def in_short(error: Exception) -> str:
+    """What another library says, in short; its errors may have many lines, or none."""
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]
+
+
 def fault(error: BaseException, kind: type) -> str:
     """`my_variant.py, line 12: ValueError: oh`: an error in one line, with the line of the class's own author."""
     theirs = [one for one in kind.__mro__[:-1] if not is_own(one) and not one.__module__.startswith("torch.")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -55,6 +55,11 @@ def place(error: BaseException, files: Collection[str | None]) -> str:
 def in_short(error: Exception) -> str:
     """What another library says, in short; its errors may have many lines, or none."""
     return (str(error).splitlines() or [type(error).__name__])[0][:200]
+
+
+def first_few(words: Sequence[str], most: int) -> str:
+    """`a, b and 3 more`."""
+    return ", ".join(words[:most]) + (f" and {len(words) - most:,} more" if len(words) > most else "")
 
 
 def fault(error: BaseException, kind: type) -> str:

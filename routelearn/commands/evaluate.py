@@ -124,9 +124,10 @@ def missing(costs: Any, most: int = 20) -> str:
     """Which of the costs [B] are missing (NaN), in words; empty if none is."""
     import numpy as np
 
+    from routelearn.errors import first_few
+
     rows = np.flatnonzero(np.isnan(costs)).tolist()
-    shown = ", ".join(map(str, rows[:most])) + (f" and {len(rows) - most} more" if len(rows) > most else "")
-    return f"{len(rows)} of {len(costs)}: instance {shown}" if rows else ""
+    return f"{len(rows)} of {len(costs)}: instance {first_few([str(row) for row in rows], most)}" if rows else ""
 
 
 def or_default(given: Any, default: Any) -> Any:

@@ -323,9 +323,3 @@ def windows(solution: RoundSolution, stop: int) -> str:
         one_end = f"from {begin}" if begin else f"until {end}" if end else ""  # as files may have it, too
         words += [f"{begin}-{end}" if begin and end else one_end] if begin or end else []
     return ", ".join(words)
-
-
-def status_of(solution: RoundSolution) -> None:
-    """End with status 1 if a rule is broken."""
-    if solution.plan.violations:
-        raise typer.Exit(1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -18,6 +17,7 @@ from routelearn.data.names import (
     SPELLINGS,
     TYPOS,
     WORDS,
+    refuse_typo,
     zero,
 )
 from routelearn.data.numbers import shown
@@ -378,11 +378,8 @@ def check_typos(names: Sequence[str], kind: type, where: str) -> None:
         known += [one.also[0].lower().replace(" ", "_") for one in attributes_of(Stop) if one.also]
         known += ["window_start", "window_end"]
     for name in names[:TYPOS]:
-        plain = name.strip().lower().replace(" ", "_")
-        if column_of(name, kind) is not None:  # another column gives the same
-            continue
-        if close := difflib.get_close_matches(plain, known, 1, 0.82):
-            raise InputError(f"{where}: {name[:40]!r} is not known; did you mean {close[0]!r}? Otherwise rename it")
+        if column_of(name, kind) is None:  # otherwise another column gives the same
+            refuse_typo(name, known, where)
 
 
 def check_rules(columns: Mapping[str, Sequence[Any]], claims: Mapping[str, Column], where: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -50,6 +50,16 @@ def place(error: BaseException, files: Collection[str | None]) -> str:
     """`my_variant.py, line 12`: the innermost line in one of these files that led to the error; "" if none did."""
     lines = [entry for entry in traceback.extract_tb(error.__traceback__) if entry.filename in files]
     return f"{Path(lines[-1].filename).name}, line {lines[-1].lineno}" if lines else ""
+
+
+def in_short(error: Exception) -> str:
+    """What another library says, in short; its errors may have many lines, or none."""
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]
+
+
+def first_few(words: Sequence[str], most: int) -> str:
+    """`a, b and 3 more`."""
+    return ", ".join(words[:most]) + (f" and {len(words) - most:,} more" if len(words) > most else "")
 
 
 def fault(error: BaseException, kind: type) -> str:

@@ -48,7 +48,8 @@ def check(
     round_found, drives = kept_until(round_found, given, str(plan), how.until, marked=True)
     checked = check_round(round_found, drives, read_with=how.record)
     deliver(checked, out, plot, plan.stem)
-    rounds.status_of(checked)
+    if checked.plan.violations:
+        raise typer.Exit(1)
 
 
 def check_solution(

@@ -104,8 +104,7 @@ def evaluate(
         unknown = missing(known[:count])
         typer.echo(f"gap to {reference.name} {gap:+.3%} +- {error:.3%}" + (f"; it lacks {unknown}" if unknown else ""))
     if json_out is not None:
-        plain = [None if cost != cost else cost for cost in result["costs"]]  # JSON has no NaN
-        json_out.write_text(json.dumps({**result, "costs": plain}) + "\n")
+        json_out.write_text(json.dumps(without_nan(result), allow_nan=False) + "\n")
     if costs_out is not None:
         write_costs(costs_out, label, customers, result["costs"], x)
     if without := missing(found.costs.cpu().numpy()):
@@ -114,13 +113,21 @@ def evaluate(
         raise typer.Exit(1)
 
 
+def without_nan(value: Any) -> Any:
+    """The value with None for each NaN, which JSON does not have."""
+    if isinstance(value, dict):
+        return {name: without_nan(one) for name, one in value.items()}
+    return [without_nan(one) for one in value] if isinstance(value, list) else None if value != value else value
+
+
 def missing(costs: Any, most: int = 20) -> str:
     """Which of the costs [B] are missing (NaN), in words; empty if none is."""
     import numpy as np
 
+    from routelearn.errors import first_few
+
     rows = np.flatnonzero(np.isnan(costs)).tolist()
-    shown = ", ".join(map(str, rows[:most])) + (f" and {len(rows) - most} more" if len(rows) > most else "")
-    return f"{len(rows)} of {len(costs)}: instance {shown}" if rows else ""
+    return f"{len(rows)} of {len(costs)}: instance {first_few([str(row) for row in rows], most)}" if rows else ""
 
 
 def or_default(given: Any, default: Any) -> Any:

@@ -90,7 +90,7 @@ class Reading:
         from routelearn.rounds.files.variants import read_set
         from routelearn.rounds.model import PROBLEM
 
-        if ".npz" in path.lower():
+        if Path(path).suffix.lower().startswith(".npz"):
             several = read_set(path) if self.problem in (None, PROBLEM) else []
             if several and self.record:
                 raise InputError(f"{path}: its instances have vehicles and legs; leave out what is given beside it")
@@ -323,9 +323,3 @@ def windows(solution: RoundSolution, stop: int) -> str:
         one_end = f"from {begin}" if begin else f"until {end}" if end else ""  # as files may have it, too
         words += [f"{begin}-{end}" if begin and end else one_end] if begin or end else []
     return ", ".join(words)
-
-
-def status_of(solution: RoundSolution) -> None:
-    """End with status 1 if a rule is broken."""
-    if solution.plan.violations:
-        raise typer.Exit(1)

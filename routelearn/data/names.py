@@ -222,9 +222,14 @@ def check_names(names: Iterable[str], where: str, problem: str | None = None) ->
     """Refuse a name that looks like a typing error of a known one; the rest are rules (data/rules.py) or notes."""
     unknown = [name for name in names if candidate(name, problem) is None]
     for name in unknown[:TYPOS]:
-        plain = name.strip().lower().replace(" ", "_")
-        if close := difflib.get_close_matches(plain, table(problem).names, 1, 0.82):
-            raise InputError(f"{where}: {name[:40]!r} is not known; did you mean {close[0]!r}? Otherwise rename it")
+        refuse_typo(name, table(problem).names, where)
+
+
+def refuse_typo(name: str, known: Sequence[str], where: str) -> None:
+    """Refuse an unknown name if it is nearly a known one."""
+    plain = name.strip().lower().replace(" ", "_")
+    if close := difflib.get_close_matches(plain, known, 1, 0.82):
+        raise InputError(f"{where}: {name[:40]!r} is not known; did you mean {close[0]!r}? Otherwise rename it")
 
 
 def not_used(names: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from routelearn.data.geometry import project
 from routelearn.data.numbers import shown
 from routelearn.data.stops import Stops
+from routelearn.errors import first_few
 
 FEWEST = 4  # stops; of fewer nobody can say which one is off
 SHARE = 10  # at most one in so many is off: otherwise these are two regions
@@ -94,6 +95,4 @@ def _swapped(stops: Stops | Placed, places: np.ndarray, bulk: np.ndarray, off: n
 
 def _listed(stops: Stops | Placed, which: np.ndarray) -> str:
     """The first of these stops by id, and where they stand in the file."""
-    words = [f"{shown(stops.ids[i])} ({stops.where[i]})" for i in which[:NAMED]]
-    more = f" and {len(which) - NAMED:,} more" if len(which) > NAMED else ""
-    return ", ".join(words) + more
+    return first_few([f"{shown(stops.ids[i])} ({stops.where[i]})" for i in which], NAMED)

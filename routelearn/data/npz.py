@@ -12,7 +12,7 @@ import numpy as np
 
 from routelearn.data.fields import assemble
 from routelearn.data.files import MEGABYTE, read_bytes
-from routelearn.errors import InputError, about
+from routelearn.errors import InputError, about, in_short
 from routelearn.problems import get
 from routelearn.runtime.atomic import writing
 
@@ -70,11 +70,7 @@ def arrays_of(data: bytes, source: str, limit: int = LIMIT) -> dict[str, np.ndar
     except InputError as error:
         raise InputError(f"{source}: {error}") from None
     except Exception as error:  # zip, zlib and the array header each raise their own kinds on damaged bytes
-        raise InputError(f"{source}: damaged or not an .npz of plain arrays ({_first_line(error)})") from None
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:120]
+        raise InputError(f"{source}: damaged or not an .npz of plain arrays ({in_short(error)})") from None
 
 
 def _check_sizes(data: bytes, limit: int) -> None:

@@ -14,8 +14,8 @@ from routelearn.data.names import (
     TYPOS,
     UNMARKED,
     candidate,
-    check_names,
     check_width,
+    refuse_typo,
     spelled,
     table,
     understand,
@@ -148,7 +148,7 @@ def _understood(rows: Sequence[Row], source: str, problem: str | None) -> tuple[
     check_width(len(columns), source)
     claims = understand(columns, source, problem)
     for name in islice((name for name in columns if candidate(name, problem) is None), TYPOS):
-        check_names([name], f"{source}, {first[name]}", problem)
+        refuse_typo(name, table(problem).names, f"{source}, {first[name]}")
     others = [name for name, values in columns.items() if name not in claims and values]
     idle = [name for name, ours in claims.items() if columns[name] and table(problem).idle(ours)]
     check_rules(rows, columns, (*others, *idle), source, problem)

@@ -164,7 +164,10 @@ class Best:
         self.cost = torch.full(tour.shape[:1], math.inf, device=tour.device)
 
     def hear(self, x: Any, rolled: Rolled) -> Tensor:
-        """The costs [B, S] of solutions of x, infinite where they are not finished; the best are kept."""
+        """The costs of solutions of x, infinite where they are not finished; the best are kept.
+
+        Adjacent rows of x are one instance: its versions or symmetries.
+        """
         costs = self.problem.cost(x, rolled.tour).masked_fill(~rolled.done, math.inf)
         cost, index = costs.view(len(self.tour), -1).min(1)
         steps = max(self.tour.shape[2], rolled.tour.shape[2])
@@ -172,7 +175,7 @@ class Best:
         found = tours.gather(1, index[:, None, None].expand(-1, 1, steps))
         better = cost < self.cost
         self.tour = torch.where(better[:, None, None], found, pad_tour(self.problem, self.tour, steps))
-        self.cost = torch.where(better, cost.to(self.cost.dtype), self.cost)
+        self.cost = torch.where(better, cost, self.cost)
         return costs
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from routelearn.decoding.active import Embeddings, Learner, Weights, active_search
+from routelearn.decoding.active import Best, Embeddings, Learner, Weights, active_search
 from routelearn.decoding.beam import beam_search
 from routelearn.decoding.guided import guided_search
 from routelearn.decoding.imagine import imagined_search
@@ -194,7 +194,8 @@ class _Work(NamedTuple):
         """The best solutions of x; with `steps`, of rollouts of exactly so many, without a look at the host."""
         problem, augment, batch = self.problem, self.strategy.augment, x.xy.shape[0]
         many = repeat(x, augment)
-        draws, best = max(1, self.strategy.samples), None
+        draws = max(1, self.strategy.samples)
+        best: Best | None = None
         # Around the whole of a small piece of work: no threads that wait for each other.
         sparing = stepping(x.xy.device, batch * augment * x.xy.shape[1] <= SMALL)
         with autocast(x.xy.device, self.precision), sparing:
@@ -202,10 +203,10 @@ class _Work(NamedTuple):
             cache = (self.encode or self.policy.encode)(features)
             for piece in range(pieces):
                 rolled = self.roll(features, cache, many, draws // pieces + (1 if piece < draws % pieces else 0), steps)
-                found = _best_of(problem, many, rolled, batch)
-                best = found if best is None else _better(problem, best, found)
-        assert best is not None
-        return best
+                best = best or Best(problem, rolled.tour[::augment, :1])
+                best.hear(many, rolled)
+            assert best is not None
+            return Decoded(tours_of(problem, x, best.tour), best.cost)
 
     def roll(self, features: tuple[Tensor, ...], cache: Any, x: Any, draws: int, steps: int | None) -> Rolled:
         """So many draws from every start."""
@@ -292,19 +293,3 @@ class Repeated:
         else:  # the same memory every time: that is what a replayed graph writes
             self.best.tour.copy_(found.tour)
             self.best.cost.copy_(found.cost)
-
-
-def _best_of(problem: Problem, x: Any, rolled: Rolled, batch: int) -> Decoded:
-    """The cheapest finished solution of each of `batch` instances, which `x` holds once for every symmetry."""
-    costs = problem.cost(x, rolled.tour).masked_fill(~rolled.done, math.inf).view(batch, -1)
-    tours = rolled.tour.unflatten(0, (batch, -1)).flatten(1, 2)
-    cost, index = costs.min(1)
-    best = tours.gather(1, index[:, None, None].expand(-1, 1, tours.shape[2]))
-    return Decoded(tours_of(problem, take(x, slice(None, None, len(x.xy) // batch)), best), cost)
-
-
-def _better(problem: Problem, a: Decoded, b: Decoded) -> Decoded:
-    steps = max(a.tour.shape[2], b.tour.shape[2])
-    keep = a.cost <= b.cost
-    ours, theirs = pad_tour(problem, a.tour, steps), pad_tour(problem, b.tour, steps)
-    return Decoded(torch.where(keep[:, None, None], ours, theirs), torch.where(keep, a.cost, b.cost))

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from routelearn import policies, problems
-from routelearn.errors import InputError
+from routelearn.errors import InputError, in_short
 from routelearn.models.model_file import Model
 from routelearn.policies.base import shape_of
 
@@ -42,8 +42,7 @@ def _read(path: Path) -> dict[str, Tensor]:
     try:
         content: Any = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # zip, pickle and torch each raise their own kinds on damaged bytes
-        reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
-        raise InputError(f"{path}: not a checkpoint that can be read safely ({reason})") from error
+        raise InputError(f"{path}: not a checkpoint that can be read safely ({in_short(error)})") from error
     if not isinstance(content, dict) or not isinstance(content.get("model"), dict):
         raise InputError(f'{path}: a checkpoint of the authors holds a dictionary under "model"')
     if not all(isinstance(name, str) and isinstance(tensor, Tensor) for name, tensor in content["model"].items()):

@@ -5,6 +5,7 @@ Axes: B instances, S solutions of each, T steps, N nodes, K context nodes, C con
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
@@ -104,6 +105,21 @@ class Policy(Protocol):
     def recorded_logits(self, cache: Any, trajectory: Trajectory) -> Tensor:
         """The logits [B, S, T, N] of every step, all at once, with gradients: for losses that ask for entropies."""
         ...
+
+
+def rows(table: Tensor, nodes: Tensor) -> Tensor:
+    """[B, ..., D]: of a table [B, N, D] the rows of nodes [B, ...]; any row for -1."""
+    index = nodes.clamp(min=0).flatten(1)[..., None].expand(-1, -1, table.shape[2])
+    return table.gather(1, index).unflatten(1, nodes.shape[1:])
+
+
+def at_least_float32(values: Tensor) -> Tensor:
+    return values if values.dtype == torch.float64 else values.float()
+
+
+def clipped(scores: Tensor, clip: float, feasible: Tensor) -> Tensor:
+    """Logits within [-clip, clip] (eq. 7), -inf where not feasible."""
+    return (clip * torch.tanh(at_least_float32(scores))).masked_fill(~feasible, -math.inf)
 
 
 def likeliest(logits: Tensor) -> Tensor:

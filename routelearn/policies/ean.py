@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import torch
@@ -11,7 +10,7 @@ from torch import Tensor, nn
 
 from routelearn.errors import InputError
 from routelearn.policies.additive import AdditiveAttention
-from routelearn.policies.base import ByLogits, Seen, Shape, Trajectory, has_no_state
+from routelearn.policies.base import ByLogits, Seen, Shape, Trajectory, clipped, has_no_state, rows
 from routelearn.policies.layers import Encoder, initialise
 
 RECENT = 3  # nodes that a query is made of
@@ -81,11 +80,9 @@ class EANPolicy(ByLogits, nn.Module):
         """[B, Q, N] from the most recent nodes [B, Q, RECENT], the last one first; -1, which adds nothing, is none."""
         query = cache.recent.new_zeros(())
         for k, node in enumerate(recent.unbind(-1)):
-            row = node.clamp(min=0)[..., None].expand(*node.shape, self.query_width)
-            query = query + cache.recent[:, :, k].gather(1, row).masked_fill(node[..., None] < 0, 0.0)
+            query = query + rows(cache.recent[:, :, k], node).masked_fill(node[..., None] < 0, 0.0)
         scores = self.pointer(cache.reference, self.pointer.query(F.relu(query)))
-        scores = scores if scores.dtype == torch.float64 else scores.float()
-        return (self.clip * torch.tanh(scores)).masked_fill(~feasible, -math.inf)
+        return clipped(scores, self.clip, feasible)
 
 
 def upright(xy: Tensor) -> Tensor:

@@ -11,6 +11,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from routelearn.policies.base import rows
+
 
 class Offers(NamedTuple):
     """What each node means to a partial tour, [B, S, N] each."""
@@ -31,7 +33,7 @@ def offers(legs: Tensor, tour: Tensor) -> Offers:
     size = (tour >= 0).sum(-1, keepdim=True)
     places = torch.arange(nodes, device=tour.device)
     following = torch.where(places + 1 < size, tour.roll(-1, -1), tour[..., :1])
-    out, back = (_rows(way, stops) for way, stops in ((legs, tour), (legs.transpose(1, 2), following)))
+    out, back = (rows(way, stops) for way, stops in ((legs, tour), (legs.transpose(1, 2), following)))
     direct = out.gather(-1, following.clamp(min=0)[..., None])
     taken = (places < size)[..., None]  # [B, S, N, 1]
     added, place = (out + back - direct).masked_fill(~taken, math.inf).min(-2)
@@ -47,9 +49,3 @@ def inserted(tour: Tensor, node: Tensor, place: Tensor) -> Tensor:
     moved = torch.where(places < position, tour, tour.roll(1, -1)).where(places != position, node[..., None])
     idle = (node < 0) | (tour == node[..., None]).any(-1)
     return torch.where(idle[..., None], tour, moved)
-
-
-def _rows(legs: Tensor, nodes: Tensor) -> Tensor:
-    """[B, S, N, N]: of the lengths [B, N, N] the rows of nodes [B, S, N]; any row for -1."""
-    index = nodes.clamp(min=0).flatten(1)[..., None].expand(-1, -1, legs.shape[2])
-    return legs.gather(1, index).unflatten(1, nodes.shape[1:])

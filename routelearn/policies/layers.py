@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from routelearn.errors import InputError
+from routelearn.policies.base import at_least_float32
 from routelearn.policies.kernels import select
 from routelearn.policies.kernels.select import implemented_by_kernels
 
@@ -112,7 +113,7 @@ class Encoder(nn.Module):
             xy = torch.cat([group[..., :2] for group in features], 1)
             adjacent = nearest(xy, self.neighbours)
         mask = None if adjacent is None else adjacent[:, None]
-        return h if h.dtype == torch.float64 else h.float(), mask
+        return at_least_float32(h), mask
 
     def attend(self, h: Tensor, mask: Tensor | None) -> Tensor:
         """The layers alone: the same for every problem."""

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from routelearn.policies.additive import AdditiveAttention
-from routelearn.policies.base import ByLogits, Seen, Shape, Trajectory, map_seen
+from routelearn.policies.base import ByLogits, Seen, Shape, Trajectory, at_least_float32, clipped, map_seen, rows
 from routelearn.policies.layers import initialise
 
 # Where tanh is next to linear, a query adds the same to all nodes and chooses nothing. Places differ by a third or so;
@@ -99,23 +99,19 @@ class NazariPolicy(ByLogits, nn.Module):
 
     def inputs(self, cache: Cache, last: Tensor) -> Tensor:
         """What the decoder reads after the nodes `last` [B, Q]: their places, or the learned start."""
-        rows = last.clamp(min=0)[..., None].expand(*last.shape, self.width)
-        return torch.where(last[..., None] < 0, self.start, cache.places.gather(1, rows).to(self.start.dtype))
+        return torch.where(last[..., None] < 0, self.start, rows(cache.places, last).to(self.start.dtype))
 
     def logits(self, cache: Cache, query: Tensor, seen: Seen) -> Tensor:
         """A glimpse at all elements for the decoder's state [B, Q, D], the present one among them; then the pointer."""
         scores = self.compare(self.glimpse, cache.glimpse, query, seen)
-        scores = scores if scores.dtype == torch.float64 else scores.float()
-        weights = scores.softmax(-1).to(cache.elements.dtype)
+        weights = at_least_float32(scores).softmax(-1).to(cache.elements.dtype)
         found = weights @ cache.elements
         if self.changing is not None:
             parts = [seen.scalars.to(found.dtype)]
             if seen.step_features is not None:
                 parts.append((weights[..., None, :] @ seen.step_features.to(found.dtype))[..., 0, :])
             found = found + self.changing(torch.cat(parts, -1))
-        scores = self.compare(self.pointer, cache.pointer, found, seen)
-        scores = scores if scores.dtype == torch.float64 else scores.float()
-        return (self.clip * torch.tanh(scores)).masked_fill(~seen.feasible, -math.inf)
+        return clipped(self.compare(self.pointer, cache.pointer, found, seen), self.clip, seen.feasible)
 
     def compare(self, attention: AdditiveAttention, reference: Tensor, query: Tensor, seen: Seen) -> Tensor:
         """[B, Q, N]: queries [B, Q, D] against the elements as they are now; `reference` is what stays of them."""

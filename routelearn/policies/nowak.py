@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from routelearn.errors import InputError
-from routelearn.policies.base import ByLogits, Seen, Shape, Trajectory, has_no_state
+from routelearn.policies.base import ByLogits, Seen, Shape, Trajectory, at_least_float32, has_no_state, rows
 from routelearn.policies.layers import initialise, make_norm
 
 SHARPNESS = (4.0, 16.0, 64.0)  # of the graphs that messages pass along, at first: from far to near
@@ -32,7 +32,7 @@ class GraphLayer(nn.Module):
         """h [B, N, D] along the graphs [B, G, N, N], whose rows sum to 1."""
         near = (graphs.to(h.dtype) @ h[:, None]).transpose(1, 2).flatten(2)
         sent = self.send(torch.cat((h, near, h.mean(1, keepdim=True).expand_as(h)), -1))
-        rectified, linear = (sent if sent.dtype == torch.float64 else sent.float()).chunk(2, -1)
+        rectified, linear = at_least_float32(sent).chunk(2, -1)
         return self.norm(torch.cat((F.relu(rectified), linear), -1))
 
 
@@ -63,8 +63,7 @@ class NowakPolicy(ByLogits, nn.Module):
         for layer in self.layers:
             h = layer(h, graphs)
         one, other = self.ends(h).chunk(2, -1)
-        fit = one @ other.transpose(1, 2) / math.sqrt(self.width)
-        fit = fit if fit.dtype == torch.float64 else fit.float()
+        fit = at_least_float32(one @ other.transpose(1, 2) / math.sqrt(self.width))
         return Cache(self.clip * torch.tanh(fit + fit.transpose(1, 2)))
 
     def begin(self, cache: Cache, solutions: int) -> tuple[Tensor, ...]:
@@ -80,8 +79,7 @@ class NowakPolicy(ByLogits, nn.Module):
 
     def logits(self, cache: Cache, last: Tensor, feasible: Tensor) -> Tensor:
         """[B, Q, N] of the edges from the nodes `last` [B, Q]; a tour may begin anywhere: where edges fit best."""
-        nodes = cache.edges.shape[2]
-        itself = torch.eye(nodes, dtype=torch.bool, device=last.device)
+        itself = torch.eye(cache.edges.shape[2], dtype=torch.bool, device=last.device)
         best = cache.edges.detach().masked_fill(itself, -math.inf).logsumexp(-1)  # [B, N], nothing to learn from
-        rows = cache.edges.gather(1, last.clamp(min=0)[..., None].expand(*last.shape, nodes))
-        return torch.where(last[..., None] < 0, best[:, None], rows).masked_fill(~feasible, -math.inf)
+        onward = torch.where(last[..., None] < 0, best[:, None], rows(cache.edges, last))
+        return onward.masked_fill(~feasible, -math.inf)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from routelearn.errors import InputError
-from routelearn.policies.base import ByLogits, Seen, Shape, Trajectory, has_no_state
+from routelearn.policies.base import ByLogits, Seen, Shape, Trajectory, clipped, has_no_state, rows
 from routelearn.policies.layers import initialise
 
 
@@ -81,16 +81,12 @@ class PointerPolicy(ByLogits, nn.Module):
 
     def _inputs(self, cache: Cache, last: Tensor) -> Tensor:
         """What the decoder LSTM reads after `last` [B, Q]: that node's embedding, or the learned start."""
-        rows = last.clamp(min=0)[..., None].expand(*last.shape, self.width)
-        return torch.where(last[..., None] < 0, self.start.to(cache.embedded.dtype), cache.embedded.gather(1, rows))
+        return torch.where(last[..., None] < 0, self.start.to(cache.embedded.dtype), rows(cache.embedded, last))
 
     def _point(self, cache: Cache, query: Tensor, feasible: Tensor) -> Tensor:
         """A glimpse over the feasible nodes refines the query [B, Q, D]; then the clipped pointer, [B, Q, N]."""
         scores = self.glimpse_score(torch.tanh(cache.glimpse[:, None] + self.glimpse_query(query)[:, :, None]))[..., 0]
         weights = scores.masked_fill(~feasible, -math.inf).softmax(-1)
         glimpse = weights.to(cache.memory.dtype) @ cache.memory
-        scores = self.pointer_score(torch.tanh(cache.pointer[:, None] + self.pointer_query(glimpse)[:, :, None]))[
-            ..., 0
-        ]
-        scores = scores if scores.dtype == torch.float64 else scores.float()
-        return (self.clip * torch.tanh(scores)).masked_fill(~feasible, -math.inf)
+        scores = self.pointer_score(torch.tanh(cache.pointer[:, None] + self.pointer_query(glimpse)[:, :, None]))
+        return clipped(scores[..., 0], self.clip, feasible)

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from routelearn.errors import Infeasible, InputError
-from routelearn.problems import attributes as known
 from routelearn.problems import base
 from routelearn.problems.cvrp import CVRP, Instance
 
@@ -30,7 +29,6 @@ class SDVRP(CVRP):
     name = "sdvrp"
     title = "Vehicle routing, deliveries may be split"
     preference = 1  # never guessed: deliveries are whole unless the user says otherwise
-    attributes = (known.DEMAND, known.CAPACITY)
     step_dim = 1
 
     def validate(self, x: Instance) -> None:

@@ -27,7 +27,7 @@ from routelearn.evaluation.evaluate import evaluate
 from routelearn.models import model_file
 from routelearn.problems.base import take
 from routelearn.reproduce.running import Watch, silent
-from routelearn.reproduce.tables import Grid, figure, hardware, package_csv, percent, write_tables
+from routelearn.reproduce.tables import Grid, check_limit, figure, hardware, package_csv, percent, write_tables
 from routelearn.runtime.atomic import write_text
 from routelearn.runtime.compiling import best_device
 from routelearn.solvers import get as get_solver
@@ -69,8 +69,7 @@ class Options:
             raise InputError(f"{self.instances} instances per run; one batch has 512")
         if not self.sizes or not set(self.sizes) <= {20, 50, 100}:
             raise InputError(f"sizes are {', '.join(map(str, self.sizes))}; the paper has 20, 50 and 100")
-        if not 2 <= self.limit <= 10_000:
-            raise InputError(f"a limit of {self.limit} instances; a test set has 2 to 10000")
+        check_limit(self.limit, 2)
         if not self.seeds or not set(self.seeds) <= set(SEEDS):
             raise InputError(
                 f"seeds are {', '.join(map(str, self.seeds))}; the paper's two runs are 1234 and 1235 here"

@@ -26,6 +26,7 @@ from routelearn.problems.base import take
 from routelearn.reproduce import ablations
 from routelearn.reproduce.ablations import Run
 from routelearn.reproduce.running import Watch, silent
+from routelearn.reproduce.tables import check_limit
 from routelearn.solvers import get as get_solver
 from routelearn.solvers.farm.running import solve_instances
 
@@ -52,8 +53,7 @@ class Options:
     run_seeds: tuple[int, ...] = ablations.SEEDS  # of the training runs in figures 3 and 6
 
     def __post_init__(self) -> None:
-        if not 1 <= self.limit <= 10_000:
-            raise InputError(f"a limit of {self.limit} instances; a test set has 1 to 10000")
+        check_limit(self.limit)
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def generalisation_series(out: Path, options: Options, watch: Watch) -> tuple[li
             gaps[label][n] = 100 * found.gap(optimum)[0]
         for name in HEURISTICS:
             result = solve_instances(tsp, x, get_solver(name), seconds=QUICK_SECONDS, seed=options.seed)
-            gaps[name][n] = 100 * float((result.costs - optimum).mean() / optimum.mean())
+            gaps[name][n] = 100 * result.gap(optimum)[0]
     series = [
         Series(f"AM {label} (greedy)", LEARNED, gaps[label], tuple(model.card.get("sizes", ())))
         for label, model in learned.items()

@@ -22,6 +22,7 @@ from routelearn.plots.front import Point, front
 from routelearn.plots.saving import save
 from routelearn.problems.base import take
 from routelearn.reproduce.running import Watch, evaluated, silent
+from routelearn.reproduce.tables import check_limit
 from routelearn.runtime.compiling import best_device
 from routelearn.solvers import get as get_solver
 from routelearn.solvers.adapters.runner import worker_count
@@ -49,8 +50,7 @@ class Options:
     device: torch.device = field(default_factory=best_device)
 
     def __post_init__(self) -> None:
-        if not 1 <= self.limit <= 10_000:
-            raise InputError(f"a limit of {self.limit} instances; a test set has 1 to 10000")
+        check_limit(self.limit)
         if not self.seconds or not all(0 < seconds <= 3600 for seconds in self.seconds):
             raise InputError("seconds must be numbers above 0, at most 3600, joined by commas, such as 0.1,1,10")
 

@@ -23,7 +23,7 @@ from routelearn.problems.base import Problem, take
 from routelearn.reproduce import rows as table
 from routelearn.reproduce.layout import Cell, grid_of, legend
 from routelearn.reproduce.rows import SIZES, TITLES, Row
-from routelearn.reproduce.tables import duration, write_tables
+from routelearn.reproduce.tables import check_limit, duration, write_tables
 from routelearn.runtime.compiling import best_device
 from routelearn.solvers import get as get_solver
 from routelearn.solvers.adapters.runner import SolverError, worker_count
@@ -59,8 +59,7 @@ class Options:
     device: torch.device = field(default_factory=best_device)
 
     def __post_init__(self) -> None:
-        if not 1 <= self.limit <= 10_000:
-            raise InputError(f"a limit of {self.limit} instances; a test set has 1 to 10000")
+        check_limit(self.limit)
         if not self.sizes or not set(self.sizes) <= set(SIZES):
             raise InputError(f"sizes are {', '.join(map(str, self.sizes))}; the paper has {', '.join(map(str, SIZES))}")
         if self.samples is not None and (self.samples < AUGMENT or self.samples % AUGMENT):

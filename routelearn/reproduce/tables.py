@@ -23,6 +23,12 @@ from routelearn.runtime.processors import usable_processors
 TIE = 1e-6  # relative: costs this close are equal
 
 
+def check_limit(limit: int, least: int = 1) -> None:
+    """Refuse more instances than a test set of the paper has, or fewer than the least."""
+    if not least <= limit <= 10_000:
+        raise InputError(f"a limit of {limit} instances; a test set has {least} to 10000")
+
+
 @dataclass(frozen=True)
 class Entry:
     """One method's results on the instances that all methods of a comparison share."""

@@ -17,7 +17,7 @@ LISTED = ("objective", "backhauls", "most_stops_apart", "most_time_apart")
 def document_of(round_: Round) -> dict[str, Any]:
     """The keys of a request. Legs are given in full, between the places of depots and stops in their order."""
     ends = sorted({place for vehicle in round_.vehicles for place in _places(vehicle)})
-    own = {place: f"{round_.places[place]}" for place in ends}
+    own = {place: round_.places[place] for place in ends}
     taken = {stop.id for stop in round_.stops}
     for place, name in own.items():  # a depot may be called as a stop is
         while own[place] in taken:

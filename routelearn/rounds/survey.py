@@ -13,7 +13,7 @@ import numpy as np
 
 from routelearn.rounds.model import FOREVER, Matrix, Round, Vehicle
 from routelearn.rounds.plan import Drive, Plan
-from routelearn.rounds.timing import SECONDS, last_end, nodes_of, plan_of, schedule
+from routelearn.rounds.timing import SECONDS, drive_through, last_end, nodes_of, plan_of, schedule
 
 NEAR = 1e-3  # of a broken rule: what the longest of all detours counts
 
@@ -57,9 +57,7 @@ class Survey:
         """(places before and after, earliest departure, latest arrival, what limits leave), room for amounts."""
         round_, vehicle = self.round, self.round.vehicles[drive.vehicle]
         nodes = nodes_of(round_, drive)
-        nodes[0].come(nodes[0].windows[0][0])
-        for before, node in pairwise(nodes):
-            node.come(before.departure + node.driving)
+        drive_through(nodes, nodes[0].windows[0][0])
         latest = [vehicle.shift[1] + vehicle.overtime] * len(nodes)
         for i in range(len(nodes) - 2, 0, -1):
             close = nodes[i].start + nodes[i].slack() if nodes[i].strict else FOREVER

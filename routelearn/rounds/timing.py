@@ -195,7 +195,12 @@ def leave_late(nodes: Sequence[Node]) -> None:
         delay = min(delay, waited + (0.0 if node.kind == "end" else node.slack()))
     if delay <= 0.0:
         return
-    nodes[0].come(nodes[0].start + delay)
+    drive_through(nodes, nodes[0].start + delay)
+
+
+def drive_through(nodes: Sequence[Node], start: float) -> None:
+    """Give the nodes their times, each as early as it can be after a start."""
+    nodes[0].come(start)
     for before, node in pairwise(nodes):
         node.come(before.departure + node.driving)
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routelearn.data.numbers import shown
-from routelearn.errors import InputError
+from routelearn.errors import InputError, first_few
 from routelearn.rounds.model import (
     ALWAYS,
     ANY,
@@ -340,15 +340,11 @@ def _servable(given: Round) -> Round:
         return given
     first = next(iter(reasons))
     others = [given.stops[i].id for i in reasons if i != first]
-    more = f" (nor can {', '.join(map(shown, others[:NAMED]))}{_and_more(len(others) - NAMED)})" if others else ""
+    more = f" (nor can {first_few([shown(name) for name in others], NAMED)})" if others else ""
     raise InputError(
         f"{given.at(first)}: {shown(given.stops[first].id)} {reasons[first]}{more}; change it, or allow stops to be "
         "left out (--allow-unassigned)"
     )
-
-
-def _and_more(count: int) -> str:
-    return f" and {count:,} more" if count > 0 else ""
 
 
 def _long(seconds: float) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from routelearn.decoding.replay import replay
+from routelearn.decoding.replay import nearest_feasible, replay
 from routelearn.problems.base import Problem, distance_matrix
 from routelearn.search.graph import Graph, Places, draw, euclidean, graph_from, graph_of, random_state
 from routelearn.search.sequence_moves import FEATURES, measure, propose
@@ -64,9 +64,7 @@ class GeneralEngine:
 
     def construct(self) -> None:
         begun = time.perf_counter()
-        nothing = torch.full((1, 1), -1)
-        tours = replay(self.problem, self.x, nothing, self.legs, home_last=torch.ones(1, dtype=torch.bool))
-        self._adopt(tours)
+        self._adopt(nearest_feasible(self.problem, self.x)[0])
         self.slow = 3 * (time.perf_counter() - begun)
 
     def load(self, tour: Tour) -> bool:

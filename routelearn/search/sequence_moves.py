@@ -87,6 +87,13 @@ def near_position(sequence, size, node, near, first, random):
 
 
 @kernel
+def near_pair(sequence, size, near, first, random):
+    """The positions of a random node and of one near it, the second -1 if there is none."""
+    i = random_customer(sequence, size, first, random)
+    return i, near_position(sequence, size, sequence[i], near, first, random) if i >= 0 else -1
+
+
+@kernel
 def route_end(sequence, size, place):
     """The position after the last node of the route that the position is in."""
     while place < size and sequence[place] != 0:
@@ -123,10 +130,7 @@ def move_stretch(sequence, size, near, first, random, scratch):
 @kernel
 def turn_stretch(sequence, size, near, first, random):
     """2-opt: a stretch is turned so that two near nodes meet."""
-    i = random_customer(sequence, size, first, random)
-    if i < 0:
-        return size
-    j = near_position(sequence, size, sequence[i], near, first, random)
+    i, j = near_pair(sequence, size, near, first, random)
     if j < 0:
         return size
     low, high = min(i, j), max(i, j)
@@ -140,10 +144,7 @@ def turn_stretch(sequence, size, near, first, random):
 @kernel
 def swap_nodes(sequence, size, near, first, random):
     """Two nodes change places: one, and a neighbour of one that is near it."""
-    i = random_customer(sequence, size, first, random)
-    if i < 0:
-        return size
-    j = near_position(sequence, size, sequence[i], near, first, random)
+    i, j = near_pair(sequence, size, near, first, random)
     if j < 0:
         return size
     if draw(random) < 0.7:
@@ -156,10 +157,7 @@ def swap_nodes(sequence, size, near, first, random):
 @kernel
 def swap_tails(sequence, size, near, random, scratch):
     """2-opt*: two routes exchange their ends, so that two near nodes meet."""
-    i = random_customer(sequence, size, 1, random)
-    if i < 0:
-        return size
-    j = near_position(sequence, size, sequence[i], near, 1, random)
+    i, j = near_pair(sequence, size, near, 1, random)
     if j < 0:
         return size
     if i < j:

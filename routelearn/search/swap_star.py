@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from routelearn.search.compiling import kernel
-from routelearn.search.graph import Floats
+from routelearn.search.graph import Floats, put_in_order
 from routelearn.search.rules import fits_pieces, free_of_order, has_room_instead, survey
 
 PLACES = 3
@@ -75,13 +75,7 @@ def cheapest_places(seq, start, other, legs, cost, place):
             a, b = seq[k], seq[k + 1]
             detour = legs[a, u] + legs[u, b] - legs[a, b]
             if detour < cost[u, PLACES - 1]:
-                at = PLACES - 1
-                while at > 0 and cost[u, at - 1] > detour:
-                    cost[u, at] = cost[u, at - 1]
-                    place[u, at] = place[u, at - 1]
-                    at -= 1
-                cost[u, at] = detour
-                place[u, at] = k
+                put_in_order(cost[u], place[u], PLACES - 1, detour, k)
             if b == 0:
                 break
             k += 1

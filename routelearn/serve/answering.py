@@ -26,7 +26,7 @@ from routelearn.models import shipped
 from routelearn.problems.attributes import found
 from routelearn.problems.base import Problem
 from routelearn.serve import formats
-from routelearn.serve.limits import Limits, Refused, over
+from routelearn.serve.limits import Limits, Refused
 from routelearn.solving import Solution, search, solve_many_stops, stops_of
 from routelearn.solving.board import Board
 from routelearn.solving.heuristic import first_solution
@@ -127,9 +127,7 @@ def check_loads(converted: Converted, limits: Limits, source: str) -> None:
     demand, capacity = found(attributes, x, "stop", "amount"), found(attributes, x, "vehicle", "amount")
     if demand is not None and capacity is not None:
         loads = -(-int(demand.sum()) // max(1, int(capacity[0])))
-        if loads > limits.nodes:
-            what = f"{source}: the demands fill {loads} vehicles"
-            raise over(422, "nodes", limits.nodes, what, located(source, "capacity"))
+        limits.check("nodes", loads, f"{source}: the demands fill {loads} vehicles", located(source, "capacity"))
 
 
 # ---------------------------------------------------------------------------------------------- answers

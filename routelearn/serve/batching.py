@@ -10,7 +10,7 @@ import asyncio
 import math
 from collections import OrderedDict, deque
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from routelearn.data.guess import guess
@@ -38,7 +38,7 @@ class Ticket:
     lane: str = ""  # in which it waits; the worker may be of another
     attempts: int = 0
     started: float = 0.0  # on the monotonic clock; 0 while it waits
-    gone: bool = field(default=False)  # nobody waits for the answer any more
+    gone: bool = False  # nobody waits for the answer any more
 
 
 class Asked(NamedTuple):

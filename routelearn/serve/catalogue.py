@@ -52,10 +52,6 @@ def models(own: Mapping[str, str] = SHIPPED) -> list[dict[str, Any]]:
     return listed
 
 
-def title_of(problem: Problem) -> str:
-    return str(getattr(problem, "title", problem.name))
-
-
 def described(one: Attribute) -> dict[str, Any]:
     """What the page must know of an attribute, for its form and its table."""
     known = one._asdict() | {"shape": list(one.shape), "title": one.called}
@@ -71,7 +67,7 @@ def problems(own: Mapping[str, str] = SHIPPED) -> list[dict[str, Any]]:
     return [
         {
             "id": name,
-            "title": title_of(problem),
+            "title": str(getattr(problem, "title", problem.name)),
             "needs": list(filled_by(problem)),
             "attributes": [described(one) for one in filled_by(problem).values()],
             "maximise": problem.maximise,

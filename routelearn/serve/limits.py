@@ -32,6 +32,11 @@ class Limits:
     keep_seconds: float = 3600.0  # that a finished job is kept
     keep_megabytes: int = 256  # of all jobs: requests that wait, and answers
 
+    def check(self, limit: str, asked: float, what: str, field: str | None = None) -> None:
+        """Raises the refusal 422 of more than the limit of that name; `what` says how much was asked for."""
+        if asked > (most := getattr(self, limit)):
+            raise over(422, limit, most, what, field)
+
 
 class Refused(Exception):
     """An answer other than 2xx: its status, one line for the person, and the limit or field it is about."""

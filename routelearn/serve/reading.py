@@ -9,7 +9,7 @@ import numpy as np
 
 from routelearn.errors import InputError
 from routelearn.serve.answering import METRICS
-from routelearn.serve.limits import Limits, over
+from routelearn.serve.limits import Limits
 
 UNREADABLE = "\ufffd"
 
@@ -29,16 +29,14 @@ def read_file(fields: dict[str, Any], limits: Limits) -> dict[str, Any]:
     vehicles = None if fleet is None else (_bytes(fleet, fleet["name"]), fleet["name"])
     round_ = parse_round(data, name, vehicles=vehicles, options=options, problem=fields.get("problem"))
     if round_ is not None:  # else stops of another problem
-        if len(round_.stops) > limits.nodes:
-            raise over(422, "nodes", limits.nodes, f"{len(round_.stops)} stops", "text")
+        limits.check("nodes", len(round_.stops), f"{len(round_.stops)} stops", "text")
         told = {"round": document_of(round_), "unit": round_.length_unit or None}
         return told | ({"notes": list(round_.notes)} if round_.notes else {})
     found = parse(data, name, problem=fields.get("problem"))
     if len(found) != 1:
         raise InputError(f"{name}: {len(found)} sets of stops; one is read here")
     stops = found[0]
-    if len(stops.ids) > limits.nodes:
-        raise over(422, "nodes", limits.nodes, f"{len(stops.ids)} stops", "text")
+    limits.check("nodes", len(stops.ids), f"{len(stops.ids)} stops", "text")
     result: dict[str, Any] = {"ids": list(stops.ids)}
     for name, values in (("coords", stops.xy), ("latlon", stops.latlon), ("matrix", stops.matrix)):
         if values is not None:

@@ -18,7 +18,7 @@ from routelearn.serve import schemas as s
 from routelearn.serve.answering import MEASURED, PLACES, source_of
 from routelearn.serve.batching import Asked, Ticket, lane_of
 from routelearn.serve.job_store import Jobs
-from routelearn.serve.limits import Limits, Refused, over
+from routelearn.serve.limits import Limits, Refused
 from routelearn.serve.metrics import Metrics
 from routelearn.serve.parsing import Parser
 from routelearn.serve.tokens import Caller
@@ -51,23 +51,20 @@ class Service:
             return self.round_nodes(fields)
         name = next((name for name in PLACES if fields.get(name) is not None), "coords")
         count = _length(fields.get(name))
-        if count > self.limits.nodes:
-            raise over(422, "nodes", self.limits.nodes, f"{count} stops", prefix + name)
+        self.limits.check("nodes", count, f"{count} stops", prefix + name)
         return count
 
     def round_nodes(self, fields: dict[str, Any]) -> int:
         """Stops of a round, within the limit."""
         counts = {name: len(fields[name]) for name in s.OF_ROUNDS if isinstance(fields.get(name), list)}
-        if (count := sum(counts.values())) > self.limits.nodes:
-            raise over(422, "nodes", self.limits.nodes, f"{count} stops", next(iter(counts)))
+        count = sum(counts.values())
+        self.limits.check("nodes", count, f"{count} stops", next(iter(counts), None))
         for name in ("depots", "vehicles", "routes", "profiles"):
-            many = fields.get(name)
-            if isinstance(many, list | dict) and len(many) > self.limits.nodes:
-                raise over(422, "nodes", self.limits.nodes, f"{len(many)} {name}", name)
+            if isinstance(many := fields.get(name), list | dict):
+                self.limits.check("nodes", len(many), f"{len(many)} {name}", name)
         for name in (*counts, "vehicles", "routes"):
             entries = sum(map(_entries, fields[name])) if isinstance(fields.get(name), list) else 0
-            if entries > self.limits.entries:
-                raise over(422, "entries", self.limits.entries, f"{entries} entries of lists in {name}", name)
+            self.limits.check("entries", entries, f"{entries} entries of lists in {name}", name)
         return count
 
     def legs(self, instances: Sequence[dict[str, Any]]) -> None:
@@ -77,19 +74,15 @@ class Service:
             for one in instances
             if any(one[name] is not None for name in MEASURED)
         )
-        if legs > self.limits.legs:
-            what = f"{legs} lengths between the stops of all instances, measured by latlon, matrix or metric"
-            raise over(422, "legs", self.limits.legs, f"{what}; send fewer instances", "instances")
+        what = f"{legs} lengths between the stops of all instances, measured by latlon, matrix or metric"
+        self.limits.check("legs", legs, f"{what}; send fewer instances", "instances")
 
     def rollouts(self, fields: dict[str, Any], nodes: int = 0) -> int:
         """Constructions that the decoding strategy asks for at that many nodes, within the limit."""
-        if fields["seconds"] > self.limits.seconds:
-            what = f"{fields['seconds']:g} seconds"
-            raise over(422, "seconds", self.limits.seconds, what, "seconds")
+        self.limits.check("seconds", fields["seconds"], f"{fields['seconds']:g} seconds", "seconds")
         if s.kind_of(fields) == "round":
-            most, asked = self.limits.iterations, fields["iterations"] or 0
-            if asked > most:
-                raise over(422, "iterations", most, f"{asked} iterations", "iterations")
+            asked = fields["iterations"] or 0
+            self.limits.check("iterations", asked, f"{asked} iterations", "iterations")
             return 1
         if fields["solver"] is not None and fields["decode"] is not None:
             raise InputError("both solver and decode are given; a solver does not decode")
@@ -102,8 +95,7 @@ class Service:
         if not fields["policy"]:
             raise InputError("decode needs the policy, but policy is false; leave one of them out")
         rollouts = decode.parse(fields["decode"]).constructions(max(1, nodes))
-        if rollouts > self.limits.rollouts:
-            raise over(422, "rollouts", self.limits.rollouts, f"{rollouts} constructions", "decode")
+        self.limits.check("rollouts", rollouts, f"{rollouts} constructions", "decode")
         return rollouts
 
     # ---------------------------------------------------------------------------------------------- asking
@@ -122,9 +114,8 @@ class Service:
 
     def ask_batch(self, request: Request, fields: dict[str, Any]) -> Asked:
         """A search of all instances together, or a ticket for each of them, so that they are decoded with others."""
-        most, count = self.limits.instances, len(fields["instances"])
-        if count > most:
-            raise over(422, "instances", most, f"{count} instances", "instances")
+        count = len(fields["instances"])
+        self.limits.check("instances", count, f"{count} instances", "instances")
         for row, one in enumerate(fields["instances"]):
             self.nodes(one, f"instances.{row}.")
         if fields["seconds"] > 0 and fields["solver"] is None:
@@ -146,7 +137,7 @@ class Service:
     def submit(
         self, request: Request, kind: str, fields: dict[str, Any], part: Callable[[bytes], None] | None = None
     ) -> Ticket:
-        nodes = 0 if kind == "stops" else self.nodes(fields) if kind != "batch" else 0
+        nodes = 0 if kind in ("stops", "batch") else self.nodes(fields)
         rollouts = self.rollouts(fields, nodes) if "seconds" in fields else 1
         lane = lane_of(kind, fields, nodes, rollouts, self.with_model)
         request.scope["state"]["lane"] = lane

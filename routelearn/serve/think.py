@@ -11,7 +11,7 @@ from routelearn.decoding.rollout import advance, begin, look
 from routelearn.errors import InputError
 from routelearn.problems.base import Explains, Explanation, Units, leg_of, masked_nodes
 from routelearn.serve.answering import SHIPPED, Models, answer, no_policy, prepare
-from routelearn.serve.limits import Limits, Refused, over
+from routelearn.serve.limits import Limits, Refused
 from routelearn.solving import make_solution
 from routelearn.solving.models import find_model
 
@@ -25,13 +25,11 @@ def think(
 ) -> dict[str, Any]:
     """The fields of schemas.Thoughts; InputError where no model ships for the problem. `stop` ends it early."""
     query = prepare(fields, limits)
-    if query.nodes > limits.think_nodes:
-        raise over(422, "think_nodes", limits.think_nodes, f"{query.nodes} stops", "coords")
+    limits.check("think_nodes", query.nodes, f"{query.nodes} stops", "coords")
     problem, x = query.problem, query.policy
     most_steps = problem.max_steps(x)
-    if most_steps * query.nodes > limits.think_numbers:
-        what = f"up to {most_steps} steps of {query.nodes} stops"
-        raise over(422, "think_numbers", limits.think_numbers, what, "coords")
+    what = f"up to {most_steps} steps of {query.nodes} stops"
+    limits.check("think_numbers", most_steps * query.nodes, what, "coords")
     model, _ = find_model(problem, query.size, True, models.get(problem.name))
     if model is None:
         raise no_policy(problem, query.size, models)

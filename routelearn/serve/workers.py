@@ -28,9 +28,7 @@ CONTEXT.set_forkserver_preload(["routelearn.serve.loaded"])
 NICENESS = {"construct": 2, "short": 4, "long": 10}  # the server itself comes first: all requests wait for it
 BATCH = {"construct": 64, "short": 1, "long": 1}
 HELPERS = {"short": "long"}  # a lane, and the one whose idle workers take its tickets, of which each is soon done
-ENOUGH = (
-    16  # tickets for which a second worker starts a batch beside one that runs: passes of a few cost nearly as much
-)
+ENOUGH = 16  # tickets for which a second worker starts a batch beside one that runs: few cost nearly as much
 ATTEMPTS = 2  # a ticket whose worker died is given to another one; if that dies too, the ticket is to blame
 OVERDUE = 60.0  # seconds beyond its own after which a ticket is given up and its worker replaced
 STOPPING = 3.0  # seconds that a cancelled ticket may take to stop

@@ -75,7 +75,6 @@ class Task:
 
 def tasks_of(problem: Problem, x: Any) -> list[Task]:
     """B instances (tensors on the CPU) as B tasks."""
-
     from routelearn.problems.attributes import declared
 
     fields = {"xy": x.xy, "distances": x.distances}

@@ -147,11 +147,11 @@ def search(
     It ends `tail` seconds before its time at the latest, so that the answer can be made of it.
     """
     problem, x = converted.problem, converted.referee
+    end = board.began + seconds - max(reserve(converted), tail)
     guide = None if model is None else Guide(problem, model, converted.policy, x)
     if given is not None:
         board.submit(given, float(problem.cost(x, given)), "given")
     if problem.reveals_on_visit and seconds > 0:
-        end = board.began + seconds - max(reserve(converted), tail)
 
         def journey() -> None:
             stop = board.stop
@@ -167,8 +167,7 @@ def search(
 
         in_threads(board, [journey])
     elif seconds > 0:
-        deadline = board.began + seconds - max(reserve(converted), tail)
-        anytime(problem, x, board, deadline=deadline, guide=guide, given=given, seed=seed, threads=threads)
+        anytime(problem, x, board, deadline=end, guide=guide, given=given, seed=seed, threads=threads)
     else:
         built = None
         if guide is not None:

@@ -10,7 +10,7 @@ from zipfile import BadZipFile, ZipFile
 
 import torch
 
-from routelearn.errors import InputError
+from routelearn.errors import InputError, in_short
 from routelearn.runtime.atomic import replace_file
 
 FORMAT = 1
@@ -68,8 +68,7 @@ def load(path: Path, device: torch.device | str = "cpu") -> State:
                 warnings.simplefilter("ignore")
                 values = torch.load(file, map_location=device, weights_only=True)
         except Exception as error:  # damaged bytes can end in any error of those who read them
-            reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
-            raise InputError(f"{path}: not a usable checkpoint ({reason}); {REMEDY}") from error
+            raise InputError(f"{path}: not a usable checkpoint ({in_short(error)}); {REMEDY}") from error
     if not isinstance(values, dict) or values.get("format") != FORMAT:
         raise InputError(f"{path}: not a checkpoint of this version; {REMEDY}")
     return State(path, values)

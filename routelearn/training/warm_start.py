@@ -8,7 +8,7 @@ from typing import Any
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from routelearn.errors import InputError
+from routelearn.errors import InputError, first_few
 from routelearn.models import model_file
 from routelearn.policies.layers import Encoder, deepen
 from routelearn.training.config import TrainConfig, name_of
@@ -70,16 +70,10 @@ def start_from(policy: Any, config: TrainConfig, path: Path) -> tuple[dict[str, 
         told = ", ".join(f"{name} {value} (here {options[name]})" for name, value in changed.items())
         notes.append(f"{path.name} was trained with {told}; to go on from it as it was, give the same")
     if fresh:
-        notes.append(f"not in {path.name}, so they start afresh: {some(fresh)}")
+        notes.append(f"not in {path.name}, so they start afresh: {first_few(fresh, SHOWN)}")
     if dropped := [name for name in theirs if name not in shared]:
-        notes.append(f"of {path.name} not taken: {some(dropped)}")
+        notes.append(f"of {path.name} not taken: {first_few(dropped, SHOWN)}")
     return model.card, notes
-
-
-def some(names: list[str]) -> str:
-    """A list for a line of the terminal: the first few, and how many more."""
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
 
 
 def ancestry(path: Path, card: dict[str, Any]) -> dict[str, Any]:

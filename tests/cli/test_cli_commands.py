@@ -231,6 +231,18 @@ def test_costs_of_a_solver_that_lost_an_instance_are_a_reference_for_the_others(
     assert json.loads((folder / "r.json").read_text())["gap"] == pytest.approx(gap)
 
 
+def test_the_json_of_a_solver_that_lost_every_instance_is_json(routelearn, tmp_path, monkeypatch):
+    data, report = tmp_path / "x.npz", tmp_path / "r.json"
+    routelearn("generate", "tsp", 8, "--count", 2, "--out", data)
+    lost = torch.full((1, 1, 8), -1)
+    heuristic = type(solvers.get("nearest-neighbour"))
+    monkeypatch.setattr(heuristic, "solve", lambda self, problem, x, **_: lost.repeat(len(x.xy), 1, 1))
+    assert routelearn("evaluate", data, "--solver", "nearest-neighbour", "--json", report)[0] == 1
+    assert "NaN" not in report.read_text()
+    result = json.loads(report.read_text())
+    assert (result["mean_cost"], result["costs"], result["infeasible"]) == (None, [None, None], 2)
+
+
 # ----------------------------------------------------------------------------------- models and imports
 
 

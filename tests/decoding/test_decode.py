@@ -11,6 +11,7 @@ from decoding_cases import BATCH, CHOOSING, CUSTOMERS, OTHERS, judged, prepared,
 from paper_problems import PAPER
 
 from routelearn.decoding import decode as decoding
+from routelearn.decoding.active import Best
 from routelearn.decoding.decode import (
     Repeated,
     Strategy,
@@ -258,7 +259,8 @@ def test_an_unfinished_solution_is_never_kept(rolled):
     short = rolled[0][1]
     unfinished = torch.zeros_like(short.done)
     unfinished[:, problem.cost(x, short.tour).argmin(1)] = True
-    kept = decoding._best_of(problem, x, short._replace(done=~unfinished), x.xy.shape[0])
+    kept = Best(problem, short.tour[:, :1])
+    kept.hear(x, short._replace(done=~unfinished))
     assert (kept.cost > complete.cost).any()
     assert kept.cost.isfinite().all()
 

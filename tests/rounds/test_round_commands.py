@@ -158,6 +158,13 @@ def test_rounds_and_stops_in_one_folder(routelearn, files, inserting, tmp_path):
     assert found == {"city.csv.json": "vrp", "plain.csv.json": "tsp"}
 
 
+def test_a_folder_may_be_called_as_sets_of_instances_are(routelearn, files, inserting, tmp_path):
+    (tmp_path / "from.npz.files").mkdir()
+    (tmp_path / "from.npz.files" / "city.csv").write_text("id,lat,lon\n")
+    assert routelearn("solve", "from.npz.files/city.csv", "--seconds", 0, "--out", "plan.json")[0] == 0
+    assert written("plan.json")["problem"] == "vrp"
+
+
 def test_vroom_is_for_rounds(routelearn, files, inserting):
     assert routelearn("solve", "city.csv", "--seconds", 0, "--out", "plan.vroom.json")[0] == 0
     assert written("plan.vroom.json")["code"] == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -18,6 +17,7 @@ from routelearn.data.names import (
     SPELLINGS,
     TYPOS,
     WORDS,
+    refuse_typo,
     zero,
 )
 from routelearn.data.numbers import shown
@@ -160,7 +160,7 @@ def index(kind: type) -> dict[str, Column]:
     found: dict[str, Column] = {}
     for one in attributes_of(kind):
         found.setdefault(folded(one.name), Column(one.name, own=True))
-    for ours, words in MORE.get(kind, {}).items():
+    for ours, words in MORE[kind].items():
         found.setdefault(folded(words[0]), Column(ours, own=True))
     if kind is Stop:
         found.setdefault("demand", Column("delivery", own=True))  # as the older problems call it
@@ -172,7 +172,7 @@ def index(kind: type) -> dict[str, Column]:
     for one in attributes_of(kind):
         for name in (*one.also, *ALSO.get((kind, one.name), ())):
             found.setdefault(folded(name), Column(one.name))
-    for ours, words in MORE.get(kind, {}).items():
+    for ours, words in MORE[kind].items():
         for word in words:
             found.setdefault(folded(word), Column(ours))
     return found
@@ -181,11 +181,6 @@ def index(kind: type) -> dict[str, Column]:
 @lru_cache
 def declared(kind: type) -> Mapping[str, Attribute]:
     return {one.name: one for one in attributes_of(kind)}
-
-
-def canonical(kind: type) -> list[str]:
-    places = PLACES if kind is Stop else ()
-    return [*(one.name for one in attributes_of(kind)), *(words[0] for words in MORE.get(kind, {}).values()), *places]
 
 
 def column_of(name: str, kind: type) -> Column | None:
@@ -283,7 +278,7 @@ def understood(columns: Mapping[str, Sequence[Any]], kind: type, source: str) ->
     if kind is Stop:
         _beside(plain, claims)
         _stated(columns, claims)
-    return _one_each(columns, claims, kind, source)
+    return _one_each(claims, kind, source)
 
 
 def _clocks(values: Sequence[Any]) -> bool:
@@ -333,9 +328,7 @@ def _stated(columns: Mapping[str, Sequence[Any]], claims: dict[str, Column]) -> 
                 claims[name] = Column(ours, unit=unit if ours == "service" else None)
 
 
-def _one_each(
-    columns: Mapping[str, Sequence[Any]], claims: dict[str, Column], kind: type, source: str
-) -> dict[str, Column]:
+def _one_each(claims: dict[str, Column], kind: type, source: str) -> dict[str, Column]:
     """One column for each thing: that of its own name, if there is one."""
     _amounts(claims, kind, source)
     groups: dict[tuple[str, str], list[str]] = {}
@@ -379,16 +372,14 @@ def _amounts(claims: dict[str, Column], kind: type, source: str) -> None:
 
 def check_typos(names: Sequence[str], kind: type, where: str) -> None:
     """Refuse a name that looks like a typing error of a known one, of stops also of the first other word for each."""
-    known = canonical(kind)
+    known = [*declared(kind), *(words[0] for words in MORE[kind].values())]
     if kind is Stop:  # what is dropped there changes the plan: demnad, servcie_time, window_strat
+        known += PLACES
         known += [one.also[0].lower().replace(" ", "_") for one in attributes_of(Stop) if one.also]
         known += ["window_start", "window_end"]
     for name in names[:TYPOS]:
-        plain = name.strip().lower().replace(" ", "_")
-        if column_of(name, kind) is not None:  # another column gives the same
-            continue
-        if close := difflib.get_close_matches(plain, known, 1, 0.82):
-            raise InputError(f"{where}: {name[:40]!r} is not known; did you mean {close[0]!r}? Otherwise rename it")
+        if column_of(name, kind) is None:  # otherwise another column gives the same
+            refuse_typo(name, known, where)
 
 
 def check_rules(columns: Mapping[str, Sequence[Any]], claims: Mapping[str, Column], where: str) -> None:

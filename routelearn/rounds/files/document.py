@@ -27,8 +27,7 @@ def parse(
     stray = [key for key in data if key not in KEYS and key not in OPTIONS]
     if stray and not must and not any(key in data for key in ONLY_ROUNDS):
         return None
-    rows = _rows(data, source, given)
-    stops = Table(source, rows, document=True)
+    stops = Table(source, _rows(data, source), document=True)
     asked = {key: data[key] for key in OPTIONS if data.get(key) is not None and key not in ("vehicles", "depot")}
     asked |= {key: value for key, value in options.items() if value is not None}
     vehicles = data.get("vehicles")
@@ -86,7 +85,7 @@ def _profiles(raw: Any, source: str) -> dict[str, Given]:
     return found
 
 
-def _rows(data: Mapping[str, Any], source: str, given: Given | None) -> list[Row]:
+def _rows(data: Mapping[str, Any], source: str) -> list[Row]:
     """The depots with places of their own, then the stops; every one has an id."""
     raw = data.get("stops")
     if not isinstance(raw, list) or not raw:

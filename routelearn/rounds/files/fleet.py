@@ -317,11 +317,9 @@ def homes(table: Table | None) -> frozenset[str] | None:
     for place, row in table.rows:
         if blank(table.cell(row, "start")) and not (table.document and start in row):  # null is an answer, too
             return None
-        for attribute in ("start", "end", "reloads"):
-            cell = table.cell(row, attribute)
-            if not blank(cell):
-                parts = cell if isinstance(cell, list | tuple) else [cell]
-                found |= {text_of(part, table.at(place), attribute) for part in parts}
+        named = [("reloads", part) for part in listed(table.cell(row, "reloads"))]
+        named += [(end, table.cell(row, end)) for end in ("start", "end")]
+        found |= {text_of(raw, table.at(place), attribute) for attribute, raw in named if not blank(raw)}
     return frozenset(found)
 
 

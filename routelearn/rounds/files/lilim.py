@@ -6,13 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from routelearn.data.edge_weights import euclidean
 from routelearn.errors import InputError
-from routelearn.rounds.files.lengths import one_rounded, rounded, rounding_of
+from routelearn.rounds.files.lengths import one_rounded, rounding_of
 from routelearn.rounds.files.words import all_numbers, check_rows, lines_of, numbers_of, of_one_depot, window_of
-from routelearn.rounds.model import Legs, Round, Stop
+from routelearn.rounds.model import Round, Stop
 
 COLUMNS = 9  # task, x, y, demand, earliest, latest, service, pickup, delivery
 
@@ -56,7 +53,5 @@ def parse(text: str, source: str, options: Mapping[str, Any]) -> Round:
                 service=one_rounded(service, rounding),
             )
         )
-    distance = rounded(euclidean(np.array([row[1:3] for row in values])), rounding)
-    legs = Legs(distance, distance if speed == 1 else distance / speed)
-    found = of_one_depot(source, table, values, stops, first, number, capacity, legs, rounding)
+    found = of_one_depot(source, table, values, stops, first, number, capacity, rounding, speed)
     return replace(found, shipments=tuple(shipments), objective="vehicles")

@@ -40,7 +40,7 @@ def read_round(
     """The round in a file (`-`: standard input); None where it holds one of the older problems.
 
     `matrix` is a file of durations or distances, `vehicles` a file of vehicles or their number. `options` are those of
-    the command line (`build.OPTIONS`). With the problem "vrp" any file of stops is a round, with another none is.
+    the command line (`table.OPTIONS`). With the problem "vrp" any file of stops is a round, with another none is.
     """
     if problem not in (None, PROBLEM):
         return None

@@ -51,13 +51,13 @@ class Sites:
         by_id = table.name_of("id")
         if by_id is not None:
             found = []
-            for n, (place, row) in enumerate(table.rows):
+            for place, row in table.rows:
                 raw = row.get(by_id)
                 if blank(raw) and place == "depot":
                     raw = table.cell(row, "name") or "depot"
                 if blank(raw):
                     raise InputError(f"{table.at(place)}: no id, though other stops have one")
-                found.append(text_of(raw, table.at(place), "the id") if raw is not None else str(n))
+                found.append(text_of(raw, table.at(place), "the id"))
             return tuple(found)
         if self.called:
             return told_apart([name or str(i) for i, name in enumerate(self.called, 1)])

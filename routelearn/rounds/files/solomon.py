@@ -6,13 +6,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
-from routelearn.data.edge_weights import euclidean
 from routelearn.errors import InputError
-from routelearn.rounds.files.lengths import one_rounded, rounded, rounding_of
+from routelearn.rounds.files.lengths import one_rounded, rounding_of
 from routelearn.rounds.files.words import all_numbers, check_rows, lines_of, numbers_of, of_one_depot, window_of
-from routelearn.rounds.model import Legs, Round, Stop
+from routelearn.rounds.model import Round, Stop
 
 _HEADS = re.compile(r"^\s*VEHICLES?\b.*^\s*CUSTOMERS?\b", re.MULTILINE | re.DOTALL | re.IGNORECASE)
 COLUMNS = 7  # number, x, y, demand, ready time, due date, service time
@@ -47,6 +44,4 @@ def parse(text: str, source: str, options: Mapping[str, Any]) -> Round:
         for i, ((_, words), row) in enumerate(zip(table, values, strict=True))
         if i
     ]
-    distance = rounded(euclidean(np.array([row[1:3] for row in values])), rounding)
-    legs = Legs(distance, distance)
-    return of_one_depot(source, table, values, stops, rows[0], number, capacity, legs, rounding)
+    return of_one_depot(source, table, values, stops, rows[0], number, capacity, rounding)

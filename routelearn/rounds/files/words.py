@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from routelearn.data.edge_weights import euclidean
 from routelearn.data.numbers import DECIMAL, real, shown
 from routelearn.errors import InputError
-from routelearn.rounds.files.lengths import check_count, one_rounded
+from routelearn.rounds.files.lengths import check_count, one_rounded, rounded
 from routelearn.rounds.model import ANY, NAMELESS, Legs, Round, Stop, Vehicle, Window
 
 MOST_VEHICLES = 100_000
@@ -55,7 +56,7 @@ def window_of(row: Sequence[float], rounding: str) -> Window:
 
 def of_one_depot(
     source: str, table: list[Line], values: list[list[float]], stops: Sequence[Stop], head: Line, number: float,
-    capacity: float, legs: Legs, rounding: str,
+    capacity: float, rounding: str, speed: float = 1.0,
 ) -> Round:  # fmt: skip
     """Stops around the first row, whose window is the shift of vehicles that are alike; `head` says how many."""
     where = f"{source}, line {head[0]}"
@@ -67,13 +68,15 @@ def of_one_depot(
         end=0,
         shift=window_of(values[0], rounding),
     )
+    xy = np.array([row[1:3] for row in values])
+    distance = rounded(euclidean(xy), rounding)
     return Round(
         source=source,
         stops=tuple(stops),
         vehicles=(vehicle,),
-        legs={ANY: legs},
+        legs={ANY: Legs(distance, distance if speed == 1 else distance / speed)},
         places=tuple(words[0] for _, words in table),
-        xy=np.array([row[1:3] for row in values]),
+        xy=xy,
         rounding=rounding,
         where=tuple(f"line {at}" for at, _ in table[1:]),
         vehicles_where=(where,),

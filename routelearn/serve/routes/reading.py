@@ -13,7 +13,6 @@ from routelearn import __version__
 from routelearn.problems import PROBLEMS
 from routelearn.serve import catalogue
 from routelearn.serve import schemas as s
-from routelearn.serve.limits import over
 from routelearn.serve.metrics import CONTENT_TYPE
 from routelearn.serve.page_settings import settings
 from routelearn.serve.routes.table import ALWAYS, Table, failures
@@ -36,8 +35,7 @@ def add(table: Table) -> None:
         seed: Annotated[int, Query(ge=0, le=2**32 - 1, description="the same seed gives the same instance")] = 0,
     ) -> Response:
         """A random instance as the paper draws them, ready to be solved."""
-        if n >= service.limits.nodes:
-            raise over(422, "nodes", service.limits.nodes, f"{n} stops and a depot", "n")
+        service.limits.check("nodes", n + 1, f"{n} stops and a depot", "n")
         return JSONResponse(catalogue.random_instance(problem, n, seed))
 
     @table.get("/problems", response_model=s.Problems, responses=failures(*ALWAYS))

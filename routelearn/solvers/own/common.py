@@ -82,9 +82,7 @@ class Heuristic(Solver):
         return tours_of(over_rows(self.method, problem, x, seconds, seed, self.chunk_rows))
 
 
-def over_rows(
-    method: Method, problem: Problem, x: Any, seconds: float, seed: int, chunk_rows: int = CHUNK
-) -> list[np.ndarray]:
+def over_rows(method: Method, problem: Problem, x: Any, seconds: float, seed: int, chunk_rows: int) -> list[np.ndarray]:
     """The method's tours for all rows of x, in order, computed in as many threads as there are workers."""
     batch, nodes = x.xy.shape[:2]
     chunk_rows = max(1, min(chunk_rows, CELLS // nodes**2))

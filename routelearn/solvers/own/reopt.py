@@ -87,7 +87,6 @@ class Reoptimise(Solver):
         while open_nodes.any():
             count = int(open_nodes.sum())
             left = max(0.0, end - time.perf_counter())
-
             how: dict[str, Any] = {"stream": stream, "seconds": left / self.plans(count), "kicks": KICKS * count}
             how |= {"start": tour[-1] if tour else 0, "allowed": open_nodes}
             planned = plan(d, prize, penalty, min(max(owed, 0.0), float(prize[open_nodes].sum())), **how)

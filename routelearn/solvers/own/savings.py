@@ -103,11 +103,10 @@ def tsp_savings(d: np.ndarray) -> np.ndarray:
     return tours
 
 
-TSP_SOLVERS = (Heuristic("tsp-savings", frozenset({"tsp"}), partial(by_distances, tsp_savings)),)
-VEHICLE_SOLVERS = (
+SOLVERS = (
+    Heuristic("tsp-savings", frozenset({"tsp"}), partial(by_distances, tsp_savings)),
     Heuristic("savings", VEHICLE_PROBLEMS, partial(serve, routing=partial(_vehicle_savings, 1))),
     Heuristic(
         "random-savings", VEHICLE_PROBLEMS, partial(serve, routing=partial(_vehicle_savings, RUNS)), chunk_rows=4
     ),
 )
-SOLVERS = (*TSP_SOLVERS, *VEHICLE_SOLVERS)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from routelearn.search.graph import put_in_order
 from routelearn.search.sequence_moves import insert_at, remove_at
 
 ROUNDING = 1e-12  # share by which a sum of legs that equals the limit may seem to exceed it
@@ -53,13 +54,8 @@ def three_cheapest(d, route, count, node, places, added):
         left = route[k]
         right = route[k + 1] if k + 1 < count else 0
         more = d[left, node] + d[node, right] - d[left, right]
-        if more >= added[2]:
-            continue
-        rank = 2
-        while rank > 0 and more < added[rank - 1]:
-            added[rank], places[rank] = added[rank - 1], places[rank - 1]
-            rank -= 1
-        added[rank], places[rank] = more, k
+        if more < added[2]:
+            put_in_order(added, places, 2, more, k)
 
 
 @njit(cache=True, nogil=True)

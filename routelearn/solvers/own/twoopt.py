@@ -84,12 +84,6 @@ def shorten(d, tour, count):
 
 
 @njit(cache=True, nogil=True)
-def _shorten_all(d, tours):
-    for b in range(len(tours)):
-        shorten(d[b], tours[b], tours.shape[1])
-
-
-@njit(cache=True, nogil=True)
 def shorten_routes(d, tour):
     """Improve each route of a vehicle tour [T] (customers, 0 between routes) for itself, in place."""
     closed = np.zeros(len(tour) + 1, np.int64)  # a route with the depot in front
@@ -104,25 +98,18 @@ def shorten_routes(d, tour):
             count = 1
 
 
-def _tour_method(construct: Heuristic, chunk: Chunk) -> np.ndarray:
-    tours = np.stack(list(construct.method(chunk)))
-    _shorten_all(chunk.distances(), tours)
-    return tours
-
-
-def _vehicle_method(construct: Heuristic, chunk: Chunk) -> list[np.ndarray]:
+def _method(construct: Heuristic, chunk: Chunk) -> list[np.ndarray]:
     """Constructions never split what fits a vehicle, so the order within a route changes no delivery."""
     tours = [np.array(tour, np.int64) for tour in construct.method(chunk)]
     for d, tour in zip(chunk.distances(), tours, strict=True):
-        shorten_routes(d, tour)
+        if chunk.problem.name == "tsp":
+            shorten(d, tour, len(tour))
+        else:
+            shorten_routes(d, tour)
     return tours
 
 
+CONSTRUCTS = (*constructions.SOLVERS, *savings.SOLVERS, *christofides.SOLVERS, *sweep.SOLVERS)
 SOLVERS = tuple(
-    replace(construct, name=f"{construct.name}+2opt", method=partial(method, construct))
-    for method, constructs in (
-        (_tour_method, (*constructions.SOLVERS, *savings.TSP_SOLVERS, *christofides.SOLVERS)),
-        (_vehicle_method, (*savings.VEHICLE_SOLVERS, *sweep.SOLVERS)),
-    )
-    for construct in constructs
+    replace(construct, name=f"{construct.name}+2opt", method=partial(_method, construct)) for construct in CONSTRUCTS
 )

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from routelearn.decoding.decode import evaluating
-from routelearn.decoding.rollout import advance, rollout
+from routelearn.decoding.rollout import Advance, advance, rollout
 from routelearn.problems.attributes import first_customer
 from routelearn.problems.base import NumpyRng, Problem, to_device, to_single
 from routelearn.runtime.compiling import compiled, compiled_encoder
@@ -116,12 +116,11 @@ class RolloutBaseline(Baseline):
 
 
 def truncated_greedy_costs(
-    problem: Problem, policy: Any, x: Any, steps: int, *, encode: Any = None, step: Any = advance
+    problem: Problem, policy: Any, x: Any, steps: int, *, encode: Callable[..., Any], step: Advance
 ) -> Tensor:
     """Greedy costs [B, 1] within a fixed number of steps; infinite where a solution did not finish."""
     with torch.no_grad():
-        cache = (policy.encode if encode is None else encode)(problem.features(x))
-        rolled = rollout(problem, policy, cache, x, steps=steps, step=step)
+        rolled = rollout(problem, policy, encode(problem.features(x)), x, steps=steps, step=step)
         return torch.where(rolled.done, problem.cost(x, rolled.tour), torch.inf)
 
 

@@ -340,6 +340,8 @@ def test_where_vehicles_start_is_a_depot():
     assert [(v.start, v.end) for v in found.vehicles] == [(1, 1), (2, 1)]
     found = read(stops, "id,start,end\nv,north,\nw,b,open\n")  # b is a stop, too
     assert [stop.id for stop in found.stops] == ["a", "south", "b"]
+    found = read(stops, "id,start,reloads\nv,north,north;south\n")
+    assert ([stop.id for stop in found.stops], found.vehicles[0].reloads) == (["a", "b"], (1, 2))
     found = read(stops, "id,start,end\nv,,\nw,b,open\n")  # the first row is the depot
     assert [stop.id for stop in found.stops] == ["north", "south", "b"]
 

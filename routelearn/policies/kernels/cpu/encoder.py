@@ -23,12 +23,12 @@ ROWS = 640  # of a piece, at most (or one instance): the widest intermediate the
 WORTH = 4096  # rows in a batch from which compiled code and threads pay
 
 
-def trains(h: Tensor) -> bool:
-    """Single precision on a CPU, and gradients are wanted."""
+def suits(h: Tensor, *, gradients: bool) -> bool:
+    """Single precision on a CPU that nothing casts or compiles, and gradients are wanted, or are not."""
     return (
         h.device.type == "cpu"
         and h.dtype == torch.float32
-        and torch.is_grad_enabled()
+        and torch.is_grad_enabled() == gradients
         and not torch.compiler.is_compiling()
         and not torch.is_autocast_enabled("cpu")
     )
@@ -37,7 +37,7 @@ def trains(h: Tensor) -> bool:
 def usable(h: Tensor, layer: Any) -> bool:
     """Training with batch normalisation, enough rows, and heads of sixteen columns."""
     return (
-        trains(h)
+        suits(h, gradients=True)
         and h.shape[0] * h.shape[1] >= WORTH
         and h.shape[2] == HEAD * layer.heads
         and layer.expand.out_features % HEAD == 0

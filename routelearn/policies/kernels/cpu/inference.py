@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from routelearn.policies.kernels.cpu.encoder import suits
 from routelearn.policies.kernels.cpu.shares import HEAD, flat, in_threads, pieces
 
 ROWS = 1600  # of a piece, at most (or one instance)
@@ -22,11 +23,7 @@ WORTH = 16  # instances from which loading compiled code pays
 def usable(h: Tensor, layer: Any) -> bool:
     """Single precision on a CPU without gradients, heads of sixteen columns, and a normalisation that is known here."""
     return (
-        h.device.type == "cpu"
-        and h.dtype == torch.float32
-        and not torch.is_grad_enabled()
-        and not torch.compiler.is_compiling()
-        and not torch.is_autocast_enabled("cpu")
+        suits(h, gradients=False)
         and h.shape[2] == HEAD * layer.heads
         and layer.expand.out_features % HEAD == 0
         and layer.qkv.weight.dtype == torch.float32

@@ -16,7 +16,7 @@ from torch.autograd.function import once_differentiable
 
 from routelearn.policies.base import Seen
 from routelearn.policies.kernels.cache import Cache
-from routelearn.policies.kernels.cpu.encoder import trains
+from routelearn.policies.kernels.cpu.encoder import suits
 from routelearn.policies.kernels.cpu.shares import in_threads
 
 WORTH = 2**16  # pairs of queries and nodes from which compiled code and threads pay
@@ -25,7 +25,7 @@ BLOCK = 16  # queries that are scored at once, and columns of a head: a vector o
 
 def usable(cache: Cache, pairs: int) -> bool:
     """Training in single precision on a CPU, with heads of sixteen columns, and enough pairs of queries and nodes."""
-    return trains(cache.keys) and cache.keys.shape[3] == BLOCK and pairs >= WORTH
+    return suits(cache.keys, gradients=True) and cache.keys.shape[3] == BLOCK and pairs >= WORTH
 
 
 def _flat(*parts: Tensor) -> list[Any]:

@@ -17,7 +17,7 @@ from routelearn.errors import InputError
 from routelearn.rounds.files.clock import Times
 from routelearn.rounds.model import Round, Vehicle, Window
 from routelearn.rounds.plan import Drive
-from routelearn.rounds.timing import beginning, plan_of
+from routelearn.rounds.timing import beginning, last_end, plan_of
 from routelearn.rounds.units import told
 from routelearn.solving.resume import read_routes
 
@@ -190,7 +190,7 @@ def kept_until(
     """As `keeping`: what begins by a moment, else what the plan marks, else (unless `marked`) all of it.
 
     With a moment the plan goes on from it: a kept stop and a break began when the plan says, and nothing else begins
-    before; a break whose windows are over is taken at once.
+    before; a break whose windows are over since the vehicle left is taken at once.
     With `marked` the marks count beside a moment, too.
     """
     counts = list(given.kept)
@@ -200,6 +200,7 @@ def kept_until(
     now = moment_of(round_, until, f"--until {until}")
     began: list[dict[int, float]] = []
     rested: list[dict[str, float]] = []
+    left: list[float] = []
     for route, said in zip(plan_of(round_, given.drives).routes, given.starts, strict=True):
         starts = [
             (
@@ -209,6 +210,7 @@ def kept_until(
             for visit in route.visits
             if visit.kind in ("stop", "break")
         ]
+        left.append(route.visits[0].departure)
         began.append({visit.stop: start for visit, start in starts if visit.stop is not None})
         rested.append({visit.id: start for visit, start in starts if visit.kind == "break" and start <= now})
     if not marked:
@@ -222,9 +224,11 @@ def kept_until(
     breaks = {
         drive.vehicle: tuple(
             replace(rest, windows=_left(rest.windows, starts.get(rest.id, now)) or ((now, now),))
+            if out_at < last_end(rest.windows)
+            else rest  # over before the vehicle left, so that it is not due
             for rest in kept.vehicles[drive.vehicle].breaks
         )
-        for drive, starts in zip(drives, rested, strict=True)
+        for drive, starts, out_at in zip(drives, rested, left, strict=True)
     }
     vehicles = tuple(
         replace(one, breaks=breaks.get(k, one.breaks))

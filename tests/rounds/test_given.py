@@ -68,12 +68,25 @@ def test_breaks_that_were_taken_stay_and_others_begin_later():
     found = kept_until(base, given_plan(base, said, "m.json"), "m.json", "10:00")[0]
     assert found.vehicles[0].breaks[0].windows == ((moment_of(base, lunch["start"], "lunch"), 9 * HOUR),)
     van = base.vehicles[0]
-    for windows, left in (((9.5, 11.0), (10.0, 11.0)), ((6.0, 7.0), (10.0, 10.0))):
+    missed = [{"kind": "stop", "id": "Ana"}, {"kind": "break", "id": "lunch", "start": "11:00:00"}]
+    for windows, left in (((9.5, 11.0), (10.0, 11.0)), ((8.75, 9.0), (10.0, 10.0))):
         rest = replace(van.breaks[0], windows=((windows[0] * HOUR, windows[1] * HOUR),))
         round_ = replace(base, vehicles=(replace(van, breaks=(rest,)), base.vehicles[1]))
-        given = given_plan(round_, [{"vehicle": "van", "stops": ["Ana"]}], "m.json")
+        given = given_plan(round_, [{"vehicle": "van", "stops": ["Ana"], "visits": missed}], "m.json")
         found = kept_until(round_, given, "m.json", "10:00")[0]
         assert found.vehicles[0].breaks[0].windows == ((left[0] * HOUR, left[1] * HOUR),)
+
+
+def test_a_break_that_was_over_when_the_vehicle_left_is_not_due_later():
+    base = with_lunch()
+    rest = replace(base.vehicles[0].breaks[0], windows=((6 * HOUR, 7 * HOUR),))
+    round_ = replace(base, vehicles=(replace(base.vehicles[0], breaks=(rest,)), base.vehicles[1]))
+    kept, drives = kept_until(
+        round_, given_plan(round_, [{"vehicle": "van", "stops": ["Ana"]}], "m.json"), "m.json", "10:00"
+    )
+    assert kept.vehicles[0].breaks == (rest,)
+    visits = plan_of(kept, (Drive(0, (*drives[0].order, 3)),)).routes[0].visits
+    assert not [visit for visit in visits if visit.kind == "break"]
 
 
 def test_what_is_driven_has_its_reloads():

@@ -54,8 +54,9 @@ class Fleet:
             if blank(name) and by_id is not None:
                 raise InputError(f"{where[k]}: no {by_id}, though other vehicles have one")
             raw_number = row.get(by_number) if by_number is not None else 1
-            if table.document and by_number is None:  # null in every row: as many as it takes
-                raw_number = row.get("number", 1)
+            if table.document:  # null is as many as it takes; a vehicle that does not say is one
+                said = [key for key in (by_number, "number") if key is not None and key in row]
+                raw_number = row[said[0]] if said else 1
             number = None if blank(raw_number) else self.cells.whole(table, raw_number, where[k], by_number or "number")
             if number is not None and not 0 < number <= MOST_VEHICLES:
                 raise InputError(f"{where[k]}: {number} vehicles; between 1 and {MOST_VEHICLES:,} are allowed")

@@ -489,6 +489,13 @@ def test_own_json_by_places_of_a_matrix():
     assert found.day is None
 
 
+@pytest.mark.parametrize("name", ["number", "count", "Anzahl"])
+def test_a_vehicle_of_a_document_that_gives_no_number_is_one(name):
+    vehicles: list[dict[str, Any]] = [{"id": "truck"}, {"id": "van", name: 5}, {"id": "bike", name: None}]
+    found = round_from_document({"stops": [[0, 0], [3, 4]], "vehicles": vehicles})
+    assert [vehicle.number for vehicle in found.vehicles] == [1, 5, None]
+
+
 def test_excel_without_a_sheet_of_vehicles():
     pytest.importorskip("openpyxl")
     data = workbook(Stops=[["id", "x", "y", "service", None], ["d", 0, 0, None, None], [7, 3, 4, 5, None]])

@@ -11,7 +11,7 @@ from typing import Any
 from routelearn.data import geojson, json_file
 from routelearn.data.excel_file import SUFFIXES, is_workbook
 from routelearn.data.files import STDIN, TEXT_LIMIT, check_not_workbook, decode, decode_table, display, read_bytes
-from routelearn.data.numbers import real, shown
+from routelearn.data.numbers import from_torch, real, shown
 from routelearn.data.reading import FORMATS, XML, instance_in, sniff
 from routelearn.errors import InputError
 from routelearn.problems.attributes import folded
@@ -82,7 +82,7 @@ def parse_round(
     """The round in the bytes of a file that messages call `source`; matrix and vehicles are files, too."""
     if problem not in (None, PROBLEM):
         return None
-    options = {name: value for name, value in (options or {}).items() if value is not None}
+    options = {name: _listed(value) for name, value in (options or {}).items() if value is not None}
     check_options(options)
     must = problem == PROBLEM or vehicles is not None or options_beyond(options)
     given = None if matrix is None else parse_lengths(decode(*matrix), matrix[1], options)
@@ -131,6 +131,11 @@ def round_from_document(document_: Mapping[str, Any], source: str = "request") -
     found = _of_json(dict(document_), source, {}, None, None, True)
     assert found is not None
     return found
+
+
+def _listed(value: Any) -> Any:
+    """An array or a tensor that Python callers give as a list; anything else as it is."""
+    return from_torch(value).tolist() if getattr(value, "shape", None) else value
 
 
 def _vehicles(data: bytes, source: str) -> Table:

@@ -6,6 +6,7 @@ import json
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
 import pytest
 from round_samples import OSRM, workbook
 
@@ -135,6 +136,11 @@ def test_a_speed_and_a_rounding_that_change_nothing_are_told():
     assert found is not None
     assert "the speed is not used, since durations are given" in found.notes
     assert "the matrix is not rounded; --round nearest is for lengths between coordinates" in found.notes
+
+
+def test_options_of_python_callers_may_be_arrays():
+    found = read("id,x,y,demand\nd,0,0,\na,3,4,1\n", capacity=np.array([3, 4]), speed=np.float32(30))
+    assert [vehicle.capacity for vehicle in found.vehicles] == [(3,), (4,)]
 
 
 def test_options_that_no_vehicle_needs_are_told():

@@ -21,7 +21,7 @@ from routelearn.data.names import (
     zero,
 )
 from routelearn.data.numbers import shown
-from routelearn.data.rules import PICKUPS, SERVICE, SHIFT, SKILLS, VEHICLES, WINDOW, stated, unsupported
+from routelearn.data.rules import PICKUPS, SERVICE, SHIFT, SKILLS, VEHICLES, WINDOW, dates, stated, unsupported
 from routelearn.errors import InputError
 from routelearn.problems.attributes import CAPACITY, DEMAND, Attribute, folded
 from routelearn.rounds.files.clock import clock_like
@@ -288,7 +288,7 @@ def understood(columns: Mapping[str, Sequence[Any]], kind: type, source: str) ->
 
 def _clocks(values: Sequence[Any]) -> bool:
     looked = values[:100]
-    return 2 * sum(map(clock_like, looked)) > len(looked)
+    return 2 * sum(map(clock_like, looked)) > len(looked) and not dates(looked)
 
 
 def _bare(

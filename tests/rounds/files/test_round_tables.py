@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -529,6 +529,18 @@ def test_hours_beyond_a_day_in_excel():
     found = parse_round(workbook(Stops=rows), "a.xlsx", options={"speed": 36})
     assert found is not None
     assert (found.stops[0].windows, found.stops[0].service) == (((-FOREVER, 30 * H),), 900.0)
+
+
+def test_dates_in_excel_are_no_clock_times():
+    """A workbook has a date as the midnight of a day."""
+    pytest.importorskip("openpyxl")
+    rows: list[list[Any]] = [["id", "x", "y", "service", "ordered"], ["d", 0, 0, None, None]]
+    days = [["a", 3, 4, 5, datetime(2026, 11, 19)], ["b", 6, 8, 5, datetime(2026, 11, 20)]]
+    found = parse_round(workbook(Stops=rows + days), "a.xlsx")
+    assert found is not None
+    assert "not used: ordered" in found.notes
+    with pytest.raises(InputError, match="'ordered' holds clock times, and nothing says what they are"):
+        parse_round(workbook(Stops=[*rows, *days, ["c", 1, 1, 5, datetime(2026, 11, 20, 8)]]), "a.xlsx")
 
 
 def test_formulas_without_a_value_are_refused():

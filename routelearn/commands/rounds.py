@@ -181,13 +181,16 @@ def kept_of(round_: Round, path: Path, until: str | None) -> tuple[Round, tuple[
     That is all that the file has, what it marks, or what begins by a time.
     """
     from routelearn.rounds.given import begun, given_plan, kept_until, read_plan
+    from routelearn.rounds.kept import check_kept, check_start
 
     routes, said = read_plan(path)
     given = given_plan(round_, routes, str(path), numbered=bool(said.get("numbered")))
     before = said.get("until")
     moment = until if until is not None else before
     kept, drives = kept_until(round_, given, str(path), moment, marked=until is None and before is not None)
-    return kept, begun(kept, drives), moment
+    check_kept(kept, str(path))
+    check_start(kept, so_far := begun(kept, drives), str(path))
+    return kept, so_far, moment
 
 
 # ---------------------------------------------------------------------------------------------- the screen

@@ -171,10 +171,11 @@ def keeping(round_: Round, drives: Sequence[Drive], counts: Sequence[int]) -> tu
     for k, vehicle in enumerate(round_.vehicles):
         mine = [i for i, drive in enumerate(drives) if drive.vehicle == k]
         begun = [i for i in mine if counts[i] > 0]
-        for i in begun:
+        for n, i in enumerate(begun):
             moved[i] = Drive(len(vehicles), drives[i].order)
             kept = tuple(at for at in drives[i].order if at >= 0)[: counts[i]]
-            vehicles.append(replace(vehicle, number=1, kept=kept))
+            there = vehicle.number is None or n < vehicle.number
+            vehicles.append(replace(vehicle, number=1 if there else 0, kept=kept))
         for i in mine:
             if i not in begun:
                 moved[i] = Drive(len(vehicles), drives[i].order)

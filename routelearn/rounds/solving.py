@@ -15,6 +15,7 @@ from routelearn.data.numbers import plain, shown
 from routelearn.errors import Infeasible, InputError
 from routelearn.rounds.answers import RoundSolution
 from routelearn.rounds.between import PlansBetween
+from routelearn.rounds.kept import check_kept, check_start
 from routelearn.rounds.model import FOREVER, Round
 from routelearn.rounds.plan import Drive, Plan
 from routelearn.rounds.reasons import filled, missing, with_reasons
@@ -65,9 +66,11 @@ def solve_round(
     from routelearn.rounds.search import load_kernels, search_round
 
     refuse_no_round(round)
+    check_kept(round)
+    if start is not None:
+        check_start(round, start := drives_of(round, start), round.source)
     with compiling_told(tell):  # start-up is not part of the search's time
         load_kernels()
-    start = None if start is None else drives_of(round, start)
     began, stop = time.perf_counter(), stop or threading.Event()
     seconds, seed, threads = effort(seconds, seed, threads)
     iterations = plain(iterations)

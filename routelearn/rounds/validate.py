@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from routelearn.data.numbers import shown
 from routelearn.errors import InputError
+from routelearn.rounds.kept import check_kept
 from routelearn.rounds.model import (
     ALWAYS,
     ANY,
@@ -48,7 +49,7 @@ def checked(given: Round) -> Round:
     _check_places(given)
     tidy = _possible_trips(_same_dimensions(_ordered(given)))
     _check_shipments(tidy)
-    _check_kept(tidy)
+    check_kept(tidy)
     _check_names(tidy)
     return _servable(tidy)
 
@@ -268,23 +269,6 @@ def _check_shipments(given: Round) -> None:
 
 def _amount(amounts: Amounts) -> str:
     return " ; ".join(f"{amount:g}" for amount in amounts) or "0"
-
-
-def _check_kept(given: Round) -> None:
-    keeper: dict[int, int] = {}
-    half_of = {d: p for p, d in given.shipments}
-    for k, vehicle in enumerate(given.vehicles):
-        for n, stop in enumerate(vehicle.kept):
-            if not 0 <= stop < len(given.stops):
-                raise InputError(f"{given.vehicle_at(k)}: keeps stop {stop}, but there are {len(given.stops)}")
-            if stop in keeper:
-                raise InputError(f"{given.vehicle_at(k)}: keeps {shown(given.stops[stop].id)}, which is kept already")
-            keeper[stop] = k
-            if stop in half_of and half_of[stop] not in vehicle.kept[:n]:
-                raise InputError(
-                    f"{given.vehicle_at(k)}: keeps the delivery {shown(given.stops[stop].id)} of a shipment, but not "
-                    "its pickup before it"
-                )
 
 
 def _check_names(given: Round) -> None:

@@ -423,6 +423,14 @@ def test_one_instance_of_a_set_is_named_by_its_number(tmp_path):
         read_stops(f"{tmp_path}/other.npz[1]")
 
 
+@pytest.mark.parametrize("cell", ["a\rb", "a\nb", "a\r\nb", "\r", 'a"b', "a,b", "=a", "a\r", "\u2028"])
+def test_cells_of_a_table_come_back_as_they_were_written(cell):
+    output = io.StringIO()
+    csv_file.writer(output)(["1", cell, "2"])
+    [(_, cells)] = csv_file.rows_of(output.getvalue(), ",", "a.csv")
+    assert [csv_file.plain(one) for one in cells] == ["1", cell, "2"]
+
+
 def test_dates_in_a_workbook_are_no_clock_times(tmp_path):
     """A workbook has a date as the midnight of a day."""
     openpyxl = pytest.importorskip("openpyxl")

@@ -186,6 +186,8 @@ class Sites:
                 values[ours] = self.cells.whole(table, raw, where, name)
             else:
                 values[ours] = self.cells.number(table, raw, where, name)
+                if ours == "late_cost" and one.unit is not None:  # for an hour, say
+                    values[ours] /= one.unit
         kept = {
             name: json.dumps(raw, ensure_ascii=False)
             if isinstance(raw := row[name], bool | dict | list)

@@ -263,6 +263,16 @@ def test_several_windows_in_columns():
     ("name", "column"),
     [
         ("Max km", Column("max_distance", unit=1000.0)),
+        ("max_distance (mi)", Column("max_distance", unit=1609.344, own=True)),
+        ("max distance miles", Column("max_distance", unit=1609.344)),
+        ("max_duration (days)", Column("max_duration", unit=86_400.0, own=True)),
+        ("reload_time (hrs)", Column("reload_time", unit=3600.0, own=True)),
+        ("time_cost (\u20ac/h)", Column("time_cost", unit=3600.0, own=True)),
+        ("time_cost (per hour)", Column("time_cost", unit=3600.0, own=True)),
+        ("time_cost (\u20ac)", Column("time_cost", own=True)),
+        ("overtime cost per hour", Column("overtime_cost", unit=3600.0)),
+        ("distance_cost (\u20ac/km)", Column("distance_cost", unit=1000.0, own=True)),
+        ("fixed_cost (\u20ac/day)", Column("fixed_cost", own=True)),
         ("max hours", Column("max_duration", unit=3600.0)),
         ("Kosten/km", Column("distance_cost", unit=1000.0)),
         ("Kosten je Stunde", Column("time_cost", unit=3600.0)),
@@ -288,6 +298,21 @@ def test_prices_by_the_hour_and_the_kilometre():
     found = parse_round(b"id,lat,lon,service\nd,1,1,\na,2,2,5\n", "a.csv", vehicles=fleet, options={"speed": 30})
     assert found is not None
     assert found.vehicles[0].distance_cost == 0.5
+    by_metre = (b"id,time_cost (EUR/h),distance_cost (per m)\nv,36,0.5\n", "vans.csv")
+    found = parse_round(b"id,lat,lon,service\nd,1,1,\na,2,2,5\n", "a.csv", vehicles=by_metre, options={"speed": 30})
+    assert found is not None
+    assert (found.vehicles[0].time_cost, found.vehicles[0].distance_cost) == (0.01, 500)
+
+
+def test_lateness_by_the_hour():
+    for head in ("late_cost (per hour)", "late cost per hour"):
+        found = read(f"id,x,y,window,{head}\nd,0,0,,\na,3,4,8:00-9:00,36\n", speed=30)
+        assert found.stops[0].late_cost == 0.01
+
+
+def test_a_negative_time_is_told_as_it_was_written():
+    with pytest.raises(InputError, match=r"a\.csv, line 3: service is -5; it cannot be negative"):
+        read("id,x,y,window,service\nd,0,0,,\na,3,4,8:00-9:00,-5\n", speed=30)
 
 
 def test_a_point_before_three_digits_is_decimal_where_others_are():

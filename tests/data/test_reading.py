@@ -423,6 +423,11 @@ def test_one_instance_of_a_set_is_named_by_its_number(tmp_path):
         read_stops(f"{tmp_path}/other.npz[1]")
 
 
+def test_an_empty_name_is_no_folder():
+    with pytest.raises(InputError, match="the name of a file is empty; give a file"):
+        read_bytes("")
+
+
 @pytest.mark.parametrize("cell", ["a\rb", "a\nb", "a\r\nb", "\r", 'a"b', "a,b", "=a", "a\r", "\u2028"])
 def test_cells_of_a_table_come_back_as_they_were_written(cell):
     output = io.StringIO()

@@ -243,14 +243,20 @@ def _with_options(found: Round, options: Mapping[str, Any], fleet: Table | None,
     vehicles = list(found.vehicles)
     if (raw := options.get("vehicles")) is not None:
         count = real(raw, "--vehicles", "the number")
-        if count != int(count) or not 0 < count <= MOST_VEHICLES or len(vehicles) > 1:
-            raise InputError(f"{source}: --vehicles {shown(raw)}; one kind of vehicles, and a whole number, are needed")
+        if count != int(count) or not 0 < count <= MOST_VEHICLES:
+            raise InputError(f"--vehicles {shown(raw)}; a whole number between 1 and {MOST_VEHICLES:,} is needed")
+        if len(vehicles) > 1:
+            kinds = f"the file gives {len(vehicles)} kinds of vehicles, and how many there are of each"
+            raise InputError(f"{source}: {kinds}; leave --vehicles out")
         vehicles = [replace(vehicles[0], number=int(count))]
     if (raw := options.get("capacity")) is not None:
         words = raw.split(",") if isinstance(raw, str) else raw if isinstance(raw, list | tuple) else [raw]
         holds = [real(word, "--capacity", "the capacity") for word in words]
         if len(holds) not in (1, len(vehicles)):
-            raise InputError(f"--capacity has {len(holds)} numbers, but there are {len(vehicles)} kinds of vehicles")
+            kinds = "one kind" if len(vehicles) == 1 else f"{len(vehicles)} kinds"
+            each = "" if len(vehicles) == 1 else ", or one for each kind"
+            words = f"--capacity has {len(holds)} numbers, but the file has {kinds} of vehicles; give one{each}"
+            raise InputError(f"{source}: {words}")
         holds = holds * (len(vehicles) if len(holds) == 1 else 1)
         vehicles = [replace(one, capacity=(hold,)) for one, hold in zip(vehicles, holds, strict=True)]
     if (raw := options.get("shift")) is not None:

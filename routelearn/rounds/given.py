@@ -150,6 +150,36 @@ def _step(visit: Any, where: str) -> tuple[str, list[str]]:
 # ------------------------------------------------------------------------------------------ what is kept
 
 
+def without_cancelled(
+    round_: Round, routes: Sequence[Mapping[str, Any]], until: str | None, *, marked: bool = False
+) -> tuple[list[Mapping[str, Any]], list[str]]:
+    """(the routes without stops that the round no longer has and that are not kept, these stops).
+
+    What is kept is what begins by a moment, else what the plan marks, else (unless `marked`) all of it.
+    """
+    known = {stop.id for stop in round_.stops}
+    found: list[Mapping[str, Any]] = []
+    gone: list[str] = []
+    now = None if until is None else moment_of(round_, until, f"--until {until}")
+    everything = now is None and not marked and not any(map(_marked, routes))
+    for route in routes:
+        begun, stops = 0, _stops(route)
+        for i, visit in enumerate(stops, 1):
+            start = None if now is None or "start" not in visit else moment_of(round_, visit["start"], "a start")
+            begun = i if now is not None and (start is None or start <= now) else begun
+        begun = begun if now is not None else _marked(route)
+        later = {str(visit.get("id")) for visit in stops[begun:]} - known
+        if later and not everything and isinstance(route.get("stops"), list):
+            gone += sorted(later)
+            route = {
+                **route,
+                "stops": [stop for stop in route["stops"] if str(stop) not in later],
+                "visits": [one for one in route["visits"] if one not in stops or str(one.get("id")) not in later],
+            }
+        found.append(route)
+    return found, gone
+
+
 def _marked(route: Mapping[str, Any]) -> int:
     """How many stops at the beginning of a route are marked as kept."""
     return max((i for i, visit in enumerate(_stops(route), 1) if visit.get("kept")), default=0)

@@ -8,7 +8,7 @@ import pytest
 from answer_cases import DRIVES, HOUR, city, planned, with_lunch
 
 from routelearn.errors import InputError
-from routelearn.rounds.given import begun, given_plan, kept_until, moment_of
+from routelearn.rounds.given import begun, given_plan, kept_until, moment_of, without_cancelled
 from routelearn.rounds.plan import Drive
 from routelearn.rounds.timing import plan_of
 
@@ -111,3 +111,21 @@ def test_a_start_that_is_no_time_is_refused():
     document["routes"][0]["visits"][1]["start"] = "soon"
     with pytest.raises(InputError, match=r"morning\.json: Ana: the round's times need a clock time"):
         at_ten(document)
+
+
+def test_stops_that_were_cancelled_are_left_out_of_a_plan_unless_they_are_kept():
+    routes = planned().document()["routes"]
+    stops, visits = routes[0]["stops"], [one for one in routes[0]["visits"] if one["kind"] == "stop"]
+    at = visits[1]["start"]  # when the second stop begins
+    fewer = city(stops=city().stops[3:])  # none of the first route
+    found, gone = without_cancelled(fewer, routes, at)
+    assert (found[0]["stops"], gone) == (stops[:2], stops[2:])
+    assert [one["id"] for one in found[0]["visits"] if one["kind"] == "stop"] == stops[:2]
+    with pytest.raises(InputError, match=f"route 1 visits '{stops[0]}', which is not among the stops"):
+        given_plan(fewer, found, "morning.json")
+    assert without_cancelled(fewer, routes, "05:00")[0][0]["stops"] == []
+    assert without_cancelled(fewer, routes, None)[1] == []
+    assert without_cancelled(fewer, routes, None, marked=True)[1] == sorted(stops)
+    visits[0]["kept"] = True
+    assert without_cancelled(fewer, routes, None)[0][0]["stops"] == stops[:1]
+    assert without_cancelled(fewer, [{"stops": stops}], at) == ([{"stops": stops}], [])

@@ -255,8 +255,8 @@ def _with_options(found: Round, options: Mapping[str, Any], fleet: Table | None,
         if len(holds) not in (1, len(vehicles)):
             kinds = "one kind" if len(vehicles) == 1 else f"{len(vehicles)} kinds"
             each = "" if len(vehicles) == 1 else ", or one for each kind"
-            words = f"--capacity has {len(holds)} numbers, but the file has {kinds} of vehicles; give one{each}"
-            raise InputError(f"{source}: {words}")
+            told = f"--capacity has {len(holds)} numbers, but the file has {kinds} of vehicles; give one{each}"
+            raise InputError(f"{source}: {told}")
         holds = holds * (len(vehicles) if len(holds) == 1 else 1)
         vehicles = [replace(one, capacity=(hold,)) for one, hold in zip(vehicles, holds, strict=True)]
     if (raw := options.get("shift")) is not None:

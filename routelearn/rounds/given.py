@@ -221,7 +221,8 @@ def kept_until(
     """As `keeping`: what begins by a moment, else what the plan marks, else (unless `marked`) all of it.
 
     With a moment the plan goes on from it: a kept stop and a break began when the plan says, and nothing else begins
-    before; a break whose windows are over since the vehicle left is taken at once.
+    before; a break whose windows are over since the vehicle left is taken at once. A vehicle that has left on its only
+    trip takes no goods that come later.
     With `marked` the marks count beside a moment, too.
     """
     counts = list(given.kept)
@@ -248,8 +249,15 @@ def kept_until(
         counts = [sum(start <= now for start in starts.values()) for starts in began]
     kept, drives = keeping(round_, given.drives, counts)
     first = {stop: at for starts, count in zip(began, counts, strict=True) for stop, at in [*starts.items()][:count]}
+    out = _departed(kept, {drive.vehicle: at for drive, at in zip(drives, left, strict=True)})
     stops = tuple(
-        replace(stop, windows=((first[i], first[i]),) if i in first else _left(stop.windows, now) or stop.windows)
+        replace(stop, windows=((first[i], first[i]),))
+        if i in first
+        else replace(
+            stop,
+            windows=_left(stop.windows, now) or stop.windows,
+            forbidden=stop.forbidden | {name for name, at in out.items() if stop.release > at},
+        )
         for i, stop in enumerate(kept.stops)
     )
     breaks = {
@@ -268,6 +276,15 @@ def kept_until(
         for k, one in enumerate(kept.vehicles)
     )
     return replace(kept, stops=stops, vehicles=vehicles), drives
+
+
+def _departed(kept: Round, left: Mapping[int, float]) -> dict[str, float]:
+    """When the last vehicle of an id left, where all of them have, for good: goods that come later go with none."""
+    found: dict[str, float] = {}
+    for k, one in enumerate(kept.vehicles):
+        stays = one.number != 0 and not (one.kept and one.trips <= 1)
+        found[one.id] = max(found.get(one.id, -math.inf), math.inf if stays else left.get(k, -math.inf))
+    return {name: at for name, at in found.items() if at < math.inf}
 
 
 def _left(windows: tuple[Window, ...], now: float) -> tuple[Window, ...]:

@@ -129,3 +129,23 @@ def test_stops_that_were_cancelled_are_left_out_of_a_plan_unless_they_are_kept()
     visits[0]["kept"] = True
     assert without_cancelled(fewer, routes, None)[0][0]["stops"] == stops[:1]
     assert without_cancelled(fewer, [{"stops": stops}], at) == ([{"stops": stops}], [])
+
+
+def test_goods_that_come_after_a_vehicle_has_left_for_good_go_with_another():
+    base = city()
+    late = replace(base, stops=(*base.stops[:3], replace(base.stops[3], release=11 * HOUR), *base.stops[4:]))
+    routes = [{"vehicle": "van", "stops": ["Ana", "Bo"]}]
+
+    def forbidden(round_, document=routes):
+        kept, _ = kept_until(round_, given_plan(round_, document, "m.json"), "m.json", "10:00")
+        return [stop.forbidden - before.forbidden for stop, before in zip(kept.stops, round_.stops, strict=True)]
+
+    nothing: list[frozenset[str]] = [frozenset()] * 5
+    assert forbidden(base) == nothing
+    assert forbidden(late) == [*nothing[:3], frozenset({"van"}), *nothing[4:]]
+    again = replace(late.vehicles[0], trips=2, reloads=(0,))
+    assert forbidden(replace(late, vehicles=(again, late.vehicles[1]))) == nothing, "it may come back for them"
+    two = replace(late.vehicles[0], number=2)
+    assert forbidden(replace(late, vehicles=(two, late.vehicles[1]))) == nothing, "another van has not left"
+    gone = [*routes, {"vehicle": "van", "stops": ["Cy"]}]
+    assert forbidden(replace(late, vehicles=(two, late.vehicles[1])), gone)[3] == {"van"}

@@ -28,6 +28,7 @@ from routelearn.rounds.model import (
     Window,
     attributes_of,
 )
+from routelearn.rounds.units import told_apart
 
 NAMED = 3  # stops in one message
 MOST_WINDOWS, MOST_BREAKS, MOST_DIMENSIONS = 500, 50, 50  # of a stop or break, of a vehicle, of amounts
@@ -193,13 +194,16 @@ def _check_places(given: Round) -> None:
 
 
 def _ordered(given: Round) -> Round:
-    """Windows in the order of their begin, joined where they overlap."""
+    """Windows in the order of their begin, joined where they overlap; breaks of one vehicle told apart."""
     stops = tuple(replace(s, windows=_joined(s.windows)) if len(s.windows) > 1 else s for s in given.stops)
 
-    def fixed(one: Break) -> Break:
-        return replace(one, windows=_joined(one.windows)) if len(one.windows) > 1 else one
+    def fixed(one: Break, name: str) -> Break:
+        return replace(one, id=name, windows=_joined(one.windows)) if len(one.windows) > 1 or one.id != name else one
 
-    vehicles = tuple(replace(v, breaks=tuple(map(fixed, v.breaks))) if v.breaks else v for v in given.vehicles)
+    vehicles = tuple(
+        replace(v, breaks=tuple(map(fixed, v.breaks, told_apart([one.id for one in v.breaks])))) if v.breaks else v
+        for v in given.vehicles
+    )
     return replace(given, stops=stops, vehicles=vehicles)
 
 

@@ -13,10 +13,10 @@ from round_samples import OSRM, workbook
 from routelearn.errors import InputError
 from routelearn.rounds.files import parse_round, round_from_document
 from routelearn.rounds.files.columns import Column, column_of
-from routelearn.rounds.files.sites import told_apart
 from routelearn.rounds.model import ANY, FOREVER, Round, Stop, Vehicle
 from routelearn.rounds.plan import Drive
 from routelearn.rounds.timing import plan_of
+from routelearn.rounds.units import told_apart
 
 H = 3600.0
 
@@ -518,6 +518,12 @@ def test_own_json_by_places_of_a_matrix():
     assert (van.breaks[0].id, van.breaks[0].windows, van.breaks[0].service) == ("lunch", ((0.0, 50.0),), 10.0)
     assert found.legs_of(van).duration[0, 2] == 9
     assert found.day is None
+
+
+def test_a_depot_beside_depots_is_refused():
+    document = {"stops": [[3, 4]], "depot": {"x": 0, "y": 0}, "depots": [{"x": 1, "y": 0}]}
+    with pytest.raises(InputError, match="request: both 'depot' and 'depots'; put all of them into 'depots'"):
+        round_from_document(document)
 
 
 @pytest.mark.parametrize("name", ["number", "count", "Anzahl"])

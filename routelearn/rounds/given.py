@@ -18,7 +18,7 @@ from routelearn.rounds.files.clock import Times
 from routelearn.rounds.model import Round, Vehicle, Window
 from routelearn.rounds.plan import Drive
 from routelearn.rounds.timing import beginning, last_end, plan_of
-from routelearn.rounds.units import told
+from routelearn.rounds.units import DAY, told
 from routelearn.solving.resume import read_routes
 
 HALVES = ("pickup", "delivery")
@@ -306,12 +306,23 @@ def begun(round_: Round, drives: Sequence[Drive]) -> tuple[Drive, ...]:
     return tuple(found)
 
 
+def _latest(round_: Round) -> float:
+    """The last time that a round's file gives."""
+    windows = [window for stop in round_.stops for window in stop.windows]
+    windows += [window for one in round_.vehicles for rest in one.breaks for window in rest.windows]
+    times = [time for window in (*windows, *(one.shift for one in round_.vehicles)) for time in window]
+    return max(
+        (time for time in (*times, *(stop.release for stop in round_.stops)) if math.isfinite(time)), default=0.0
+    )
+
+
 def moment_of(round_: Round, raw: Any, what: str) -> float:
     """A time that somebody gives beside a round, as the round's own are."""
     times = Times(what)
     times.look([raw])
     if round_.day:  # its times count from this day, in this zone
         times.first, times.zone = date.fromisoformat(round_.day), round_.zone
+        times.last = times.last if _latest(round_) > DAY else times.first  # of one day: a time needs no date
     try:
         found = times.at(raw, what, "the time")
     except InputError:

@@ -149,3 +149,11 @@ def test_goods_that_come_after_a_vehicle_has_left_for_good_go_with_another():
     assert forbidden(replace(late, vehicles=(two, late.vehicles[1]))) == nothing, "another van has not left"
     gone = [*routes, {"vehicle": "van", "stops": ["Cy"]}]
     assert forbidden(replace(late, vehicles=(two, late.vehicles[1])), gone)[3] == {"van"}
+
+
+def test_a_time_without_a_date_is_of_a_rounds_only_day():
+    base = city(day="2026-11-16", zone=3600.0)
+    assert moment_of(base, "10:00", "--until 10:00") == moment_of(base, "2026-11-16T10:00+01:00", "") == 10 * HOUR
+    night = replace(base, vehicles=(replace(base.vehicles[0], shift=(20 * HOUR, 28 * HOUR)), base.vehicles[1]))
+    with pytest.raises(InputError, match="of no date, but other times are of several days; add it"):
+        moment_of(night, "10:00", "--until 10:00")

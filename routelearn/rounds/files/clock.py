@@ -23,7 +23,7 @@ _TIME = (
     r"(?P<hour>\d{1,2})(?:(?P<sep>[:.h])(?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d(?:\.\d{1,9})?))?)?"
     r"\s?(?P<after>uhr|h|a\.?m\.?|p\.?m\.?)?"
 )
-_ZONE = r"(?P<zone>z|[+-][01]\d:?[0-5]\d)?"
+_ZONE = r"(?P<zone>z|[+-][01]\d(?::?[0-5]\d)?)?"  # databases leave out the minutes
 _MOMENT = re.compile(rf"(?:{_DATE}(?:\s*,?\s+|(?P<iso>t)))?{_TIME}\s?{_ZONE}", re.IGNORECASE | re.ASCII)
 _BARE = re.sub(r"\?P<\w+>", "?:", _MOMENT.pattern)
 _NUMBER = r"\d+(?:[.,]\d+)?"
@@ -100,10 +100,10 @@ def moment(raw: Any) -> Moment | None:
     written = (part["zone"] or "").lower()
     if written in ("", "z"):
         return Moment(day, seconds, 0.0 if written else None)
-    if not part["iso"] and not (dated and written[0] == "+"):  # 08:00-10:00 is a stretch
+    if not part["iso"] and not (dated and (written[0] == "+" or part["second"])):  # 08:00-10:00 is a stretch
         return None
     digits = written[1:].replace(":", "")
-    east = float(int(digits[:2]) * HOUR + int(digits[2:]) * MINUTE)
+    east = float(int(digits[:2]) * HOUR + int(digits[2:] or 0) * MINUTE)
     return Moment(day, seconds, east if written[0] == "+" else -east)
 
 

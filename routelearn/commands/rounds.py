@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -180,14 +180,20 @@ def kept_of(round_: Round, path: Path, until: str | None) -> tuple[Round, tuple[
 
     That is all that the file has, what it marks, or what begins by a time.
     """
-    from routelearn.rounds.given import begun, given_plan, kept_until, read_plan
+    from routelearn.rounds.given import begun, given_plan, kept_until, read_plan, without_cancelled
+    from routelearn.rounds.kept import check_kept, check_start
 
     routes, said = read_plan(path)
-    given = given_plan(round_, routes, str(path), numbered=bool(said.get("numbered")))
     before = said.get("until")
     moment = until if until is not None else before
+    routes, gone = without_cancelled(round_, routes, until, marked=before is not None)
+    given = given_plan(round_, routes, str(path), numbered=bool(said.get("numbered")))
     kept, drives = kept_until(round_, given, str(path), moment, marked=until is None and before is not None)
-    return kept, begun(kept, drives), moment
+    check_kept(kept, str(path))
+    check_start(kept, so_far := begun(kept, drives), str(path))
+    if gone:
+        kept = replace(kept, notes=(*kept.notes, f"{path}: no longer among the stops: {', '.join(gone)}"))
+    return kept, so_far, moment
 
 
 # ---------------------------------------------------------------------------------------------- the screen

@@ -128,10 +128,16 @@ def with_point(cell: str) -> str:
 
 def writer(output: io.StringIO, delimiter: str = ",") -> Callable[[Iterable[Any]], None]:
     """Writes rows of cells. What a spreadsheet would run as a formula gets an apostrophe, which `plain` takes off."""
-    write = csv.writer(output, lineterminator="\n", delimiter=delimiter).writerow
+    line = io.StringIO(newline="")
+    write = csv.writer(
+        line, lineterminator="\r\n", delimiter=delimiter
+    ).writerow  # so that cells with either are quoted
 
     def row(cells: Iterable[Any]) -> None:
         write([f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell for cell in cells])
+        output.write(line.getvalue().removesuffix("\r\n") + "\n")
+        line.seek(0)
+        line.truncate()
 
     return row
 

@@ -38,6 +38,8 @@ def read_bytes(path: str | Path, limit: int = TEXT_LIMIT) -> bytes:
     try:
         if str(path) == STDIN:
             return _heard(limit)
+        if not str(path).strip():
+            raise InputError("the name of a file is empty; give a file")
         file = Path(path)
         if file.is_dir():
             raise InputError(f"{name}: is a folder; a file is needed")

@@ -68,6 +68,7 @@ _DATE = r"(?:\d{4}-\d\d-\d\d[t ]|\d{1,2}[./]\d{1,2}[./]\d{2,4} )?"
 _CLOCK = re.compile(
     rf"{_DATE}{_TIME}z?(?: ?(?:-|\u2013|\u2014|/|,|;|to|bis|à|a) ?{_DATE}{_TIME}z?)*", re.IGNORECASE | re.ASCII
 )
+_DAY = re.compile(r"\d{4}-\d\d-\d\d[t ]00:00(?::00)?", re.IGNORECASE | re.ASCII)  # a date, as workbooks have it
 LOOKED_AT = 100  # values of a column that tell whether it holds clock times
 
 
@@ -92,6 +93,11 @@ def clock(value: Any) -> bool:
     return isinstance(value, str) and len(value) < 100 and _CLOCK.fullmatch(value.strip()) is not None
 
 
+def dates(values: Iterable[Any]) -> bool:
+    """Whether all values are midnights: days, then, and no times of day."""
+    return all(isinstance(value, str) and _DAY.fullmatch(value.strip()) for value in values)
+
+
 def check_rules(
     rows: Sequence[tuple[str, Mapping[str, Any]]],
     columns: Mapping[str, Sequence[Any]],
@@ -108,7 +114,7 @@ def check_rules(
         looked = columns[name][:LOOKED_AT]
         if (rule := unsupported(name, problem)) is not None:
             wrong[name] = rule, RENAME + _taker() if rule == stated(name) else RENAME
-        elif 2 * sum(map(clock, looked)) > len(looked):
+        elif 2 * sum(map(clock, looked)) > len(looked) and not dates(looked):
             wrong[name] = f"holds clock times, so it {WINDOW}", REMOVE + _taker()
     if not wrong:
         return

@@ -64,6 +64,14 @@ def node_number(word: str, where: str) -> int:
     return int(word)
 
 
+def count_of(parts: Document, keyword: str) -> int:
+    """The whole number that a keyword gives."""
+    line, word = parts.values[keyword]
+    if not re.fullmatch(r"\d{1,9}", word, re.ASCII):
+        raise InputError(f"{parts.at(line)}: {keyword} is {shown(word)}; a whole number is needed")
+    return int(word)
+
+
 def document(text: str, source: str, problem: str | None = None, more: tuple[str, ...] = ()) -> Document:
     """Keywords with their values, and sections with their lines, up to EOF; `more` sections than usual may be there."""
     known = (
@@ -183,8 +191,8 @@ def nodes_of(parts: Document) -> tuple[dict[int, int], tuple[str, ...]]:
     """{number: index} of the nodes in the order of the file, and the line of each."""
     count = None
     if "DIMENSION" in parts.values:
-        line, word = parts.values["DIMENSION"]
-        count = node_number(word, parts.at(line))
+        line, _ = parts.values["DIMENSION"]
+        count = count_of(parts, "DIMENSION")
     lines = parts.sections.get("NODE_COORD_SECTION") or parts.sections.get("DISPLAY_DATA_SECTION")
     if lines is None:
         if not count:

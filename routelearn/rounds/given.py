@@ -17,8 +17,8 @@ from routelearn.errors import InputError
 from routelearn.rounds.files.clock import Times
 from routelearn.rounds.model import Round, Vehicle, Window
 from routelearn.rounds.plan import Drive
-from routelearn.rounds.timing import beginning, plan_of
-from routelearn.rounds.units import told
+from routelearn.rounds.timing import beginning, last_end, plan_of
+from routelearn.rounds.units import DAY, told
 from routelearn.solving.resume import read_routes
 
 HALVES = ("pickup", "delivery")
@@ -150,6 +150,36 @@ def _step(visit: Any, where: str) -> tuple[str, list[str]]:
 # ------------------------------------------------------------------------------------------ what is kept
 
 
+def without_cancelled(
+    round_: Round, routes: Sequence[Mapping[str, Any]], until: str | None, *, marked: bool = False
+) -> tuple[list[Mapping[str, Any]], list[str]]:
+    """(the routes without stops that the round no longer has and that are not kept, these stops).
+
+    What is kept is what begins by a moment, else what the plan marks, else (unless `marked`) all of it.
+    """
+    known = {stop.id for stop in round_.stops}
+    found: list[Mapping[str, Any]] = []
+    gone: list[str] = []
+    now = None if until is None else moment_of(round_, until, f"--until {until}")
+    everything = now is None and not marked and not any(map(_marked, routes))
+    for route in routes:
+        begun, stops = 0, _stops(route)
+        for i, visit in enumerate(stops, 1):
+            start = None if now is None or "start" not in visit else moment_of(round_, visit["start"], "a start")
+            begun = i if now is not None and (start is None or start <= now) else begun
+        begun = begun if now is not None else _marked(route)
+        later = {str(visit.get("id")) for visit in stops[begun:]} - known
+        if later and not everything and isinstance(route.get("stops"), list):
+            gone += sorted(later)
+            route = {
+                **route,
+                "stops": [stop for stop in route["stops"] if str(stop) not in later],
+                "visits": [one for one in route["visits"] if one not in stops or str(one.get("id")) not in later],
+            }
+        found.append(route)
+    return found, gone
+
+
 def _marked(route: Mapping[str, Any]) -> int:
     """How many stops at the beginning of a route are marked as kept."""
     visits = [visit for visit in route.get("visits") or [] if isinstance(visit, dict)]
@@ -167,10 +197,11 @@ def keeping(round_: Round, drives: Sequence[Drive], counts: Sequence[int]) -> tu
     for k, vehicle in enumerate(round_.vehicles):
         mine = [i for i, drive in enumerate(drives) if drive.vehicle == k]
         begun = [i for i in mine if counts[i] > 0]
-        for i in begun:
+        for n, i in enumerate(begun):
             moved[i] = Drive(len(vehicles), drives[i].order)
             kept = tuple(at for at in drives[i].order if at >= 0)[: counts[i]]
-            vehicles.append(replace(vehicle, number=1, kept=kept))
+            there = vehicle.number is None or n < vehicle.number
+            vehicles.append(replace(vehicle, number=1 if there else 0, kept=kept))
         for i in mine:
             if i not in begun:
                 moved[i] = Drive(len(vehicles), drives[i].order)
@@ -186,7 +217,8 @@ def kept_until(
     """As `keeping`: what begins by a moment, else what the plan marks, else (unless `marked`) all of it.
 
     With a moment the plan goes on from it: a kept stop and a break began when the plan says, and nothing else begins
-    before; a break whose windows are over is taken at once.
+    before; a break whose windows are over since the vehicle left is taken at once. A vehicle that has left on its only
+    trip takes no goods that come later.
     With `marked` the marks count beside a moment, too.
     """
     counts = list(given.kept)
@@ -196,6 +228,7 @@ def kept_until(
     now = moment_of(round_, until, f"--until {until}")
     began: list[dict[int, float]] = []
     rested: list[dict[str, float]] = []
+    left: list[float] = []
     for route, said in zip(plan_of(round_, given.drives).routes, given.starts, strict=True):
         starts = [
             (
@@ -205,22 +238,32 @@ def kept_until(
             for visit in route.visits
             if visit.kind in ("stop", "break")
         ]
+        left.append(route.visits[0].departure)
         began.append({visit.stop: start for visit, start in starts if visit.stop is not None})
         rested.append({visit.id: start for visit, start in starts if visit.kind == "break" and start <= now})
     if not marked:
         counts = [sum(start <= now for start in starts.values()) for starts in began]
     kept, drives = keeping(round_, given.drives, counts)
     first = {stop: at for starts, count in zip(began, counts, strict=True) for stop, at in [*starts.items()][:count]}
+    out = _departed(kept, {drive.vehicle: at for drive, at in zip(drives, left, strict=True)})
     stops = tuple(
-        replace(stop, windows=((first[i], first[i]),) if i in first else _left(stop.windows, now) or stop.windows)
+        replace(stop, windows=((first[i], first[i]),))
+        if i in first
+        else replace(
+            stop,
+            windows=_left(stop.windows, now) or stop.windows,
+            forbidden=stop.forbidden | {name for name, at in out.items() if stop.release > at},
+        )
         for i, stop in enumerate(kept.stops)
     )
     breaks = {
         drive.vehicle: tuple(
             replace(rest, windows=_left(rest.windows, starts.get(rest.id, now)) or ((now, now),))
+            if out_at < last_end(rest.windows)
+            else rest  # over before the vehicle left, so that it is not due
             for rest in kept.vehicles[drive.vehicle].breaks
         )
-        for drive, starts in zip(drives, rested, strict=True)
+        for drive, starts, out_at in zip(drives, rested, left, strict=True)
     }
     vehicles = tuple(
         replace(one, breaks=breaks.get(k, one.breaks))
@@ -229,6 +272,15 @@ def kept_until(
         for k, one in enumerate(kept.vehicles)
     )
     return replace(kept, stops=stops, vehicles=vehicles), drives
+
+
+def _departed(kept: Round, left: Mapping[int, float]) -> dict[str, float]:
+    """When the last vehicle of an id left, where all of them have, for good: goods that come later go with none."""
+    found: dict[str, float] = {}
+    for k, one in enumerate(kept.vehicles):
+        stays = one.number != 0 and not (one.kept and one.trips <= 1)
+        found[one.id] = max(found.get(one.id, -math.inf), math.inf if stays else left.get(k, -math.inf))
+    return {name: at for name, at in found.items() if at < math.inf}
 
 
 def _left(windows: tuple[Window, ...], now: float) -> tuple[Window, ...]:
@@ -250,12 +302,23 @@ def begun(round_: Round, drives: Sequence[Drive]) -> tuple[Drive, ...]:
     return tuple(found)
 
 
+def _latest(round_: Round) -> float:
+    """The last time that a round's file gives."""
+    windows = [window for stop in round_.stops for window in stop.windows]
+    windows += [window for one in round_.vehicles for rest in one.breaks for window in rest.windows]
+    times = [time for window in (*windows, *(one.shift for one in round_.vehicles)) for time in window]
+    return max(
+        (time for time in (*times, *(stop.release for stop in round_.stops)) if math.isfinite(time)), default=0.0
+    )
+
+
 def moment_of(round_: Round, raw: Any, what: str) -> float:
     """A time that somebody gives beside a round, as the round's own are."""
     times = Times(what)
     times.look([raw])
     if round_.day:  # its times count from this day, in this zone
         times.first, times.zone = date.fromisoformat(round_.day), round_.zone
+        times.last = times.last if _latest(round_) > DAY else times.first  # of one day: a time needs no date
     try:
         found = times.at(raw, what, "the time")
     except InputError:

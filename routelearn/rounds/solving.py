@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from routelearn.data.numbers import shown
+import numpy as np
+
+from routelearn.data.numbers import plain, shown
 from routelearn.errors import Infeasible, InputError
 from routelearn.rounds.answers import RoundSolution
 from routelearn.rounds.between import PlansBetween
+from routelearn.rounds.kept import check_kept, check_start
 from routelearn.rounds.model import FOREVER, Round
 from routelearn.rounds.plan import Drive, Plan
 from routelearn.rounds.reasons import filled, missing, with_reasons
@@ -40,7 +43,7 @@ def solve_round(
     iterations: int | None = None,
     seed: int = 0,
     threads: int | None = None,
-    start: Sequence[Drive] | None = None,
+    start: Any = None,
     policy: bool = True,
     model: str | Path | None = None,
     watch: Watch | None = None,
@@ -49,7 +52,9 @@ def solve_round(
     stop: threading.Event | None = None,
     read_with: Mapping[str, Any] | None = None,
 ) -> RoundSolution:
-    """The best plan found in `seconds`, or after so many iterations; `start` is a plan to improve.
+    """The best plan found in `seconds`, or after so many iterations.
+
+    `start` is a plan to improve, in any form that `check_round` takes.
 
     With `iterations` the clock does not count, one thread searches unless more are asked for, and equal seeds give
     equal plans. What vehicles keep (`Vehicle.kept`) stays at the beginning of their routes. `watch` hears what every
@@ -61,10 +66,14 @@ def solve_round(
     from routelearn.rounds.search import load_kernels, search_round
 
     refuse_no_round(round)
+    check_kept(round)
+    if start is not None:
+        check_start(round, start := drives_of(round, start), round.source)
     with compiling_told(tell):  # start-up is not part of the search's time
         load_kernels()
     began, stop = time.perf_counter(), stop or threading.Event()
     seconds, seed, threads = effort(seconds, seed, threads)
+    iterations = plain(iterations)
     if iterations is not None:
         if isinstance(iterations, bool) or not isinstance(iterations, int) or not 0 <= iterations <= MOST_ITERATIONS:
             raise InputError(f"iterations is {iterations!r}; a whole number from 0 to {MOST_ITERATIONS:,} is needed")
@@ -161,28 +170,51 @@ def crowded_in(round_: Round, plan: Plan, seed: int, stop: threading.Event) -> P
 
 def check_round(
     round_: Round,
-    routes: Sequence[Drive | Sequence[str | int] | Mapping[str, Any]],
+    routes: Any,
     *,
     notes: Sequence[str] = (),
     read_with: Mapping[str, Any] | None = None,
 ) -> RoundSolution:
     """A plan as it was given, with times, cost and every rule that it breaks.
 
-    A route is a drive, a list of ids of stops (for the first vehicle that is free), or what the JSON of a plan has.
+    `routes` are drives, lists of ids of stops (each for the first vehicle that is free), what the JSON of a plan has,
+    or an answer.
     """
-    from routelearn.rounds.given import given_plan, routes_of
-
     refuse_no_round(round_)
-    drives = [one for one in routes if isinstance(one, Drive)]
-    if len(drives) < len(routes):
-        told = routes_of({"routes": [{"stops": one} if isinstance(one, tuple) else one for one in routes]}, "the plan")
-        drives = [*given_plan(round_, told, "the plan").drives]
-    plan = with_reasons(round_, plan_of(round_, drives))
+    plan = with_reasons(round_, plan_of(round_, drives_of(round_, routes)))
     verdict = judge(round_, plan)
     known = {(one.rule, one.route) for one in plan.violations}
     more = [one for one in verdict.violations if (one.rule, one.route) not in known]
     checked = replace(plan, cost=verdict.cost, violations=(*plan.violations, *more))
     return RoundSolution(round_, checked, notes=(*round_.notes, *notes), read_with=read_with or {})
+
+
+def drives_of(round_: Round, routes: Any) -> tuple[Drive, ...]:
+    """The drives of a plan that a Python caller gives in any of the forms that `check_round` takes."""
+    from routelearn.rounds.given import given_plan, routes_of
+
+    if isinstance(routes, RoundSolution):
+        routes = routes.plan if routes.round is round_ else routes.document()
+    if isinstance(routes, Plan):
+        return routes.drives
+    if isinstance(routes, Mapping):
+        routes = routes_of(routes, "the plan")
+    if isinstance(routes, str) or not isinstance(routes, Iterable):
+        raise InputError(f"the plan is {shown(routes)}; a list of routes is needed, each a list of ids of stops")
+    given = list(routes)
+    if all(isinstance(one, Drive) for one in given):
+        return tuple(given)
+    told = [
+        {**one, "stops": _ids(one.get("stops"))} if isinstance(one, Mapping) else {"stops": _ids(one)} for one in given
+    ]
+    return given_plan(round_, told, "the plan").drives
+
+
+def _ids(stops: Any) -> Any:
+    """The ids in any container as a list; of numpy's, plain numbers and words."""
+    if stops is None or isinstance(stops, str | Mapping) or not isinstance(stops, Iterable):
+        return stops
+    return [one.item() if isinstance(one, np.generic) else one for one in stops]
 
 
 def refuse_no_round(given: Any) -> None:

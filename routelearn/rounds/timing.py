@@ -224,7 +224,7 @@ def timed(round: Round, drive: Drive) -> tuple[list[Node], list[Break]]:
     return nodes, [breaks[i] for i in now if i not in taken]
 
 
-def added(a: Amounts, b: Amounts, sign: float = 1.0) -> Amounts:
+def added(a: Sequence[float], b: Sequence[float], sign: float = 1.0) -> Amounts:
     """Sum of amounts; dimensions that one does not name are 0 there."""
     if len(a) == len(b):
         return tuple([one + sign * other for one, other in zip(a, b, strict=True)])

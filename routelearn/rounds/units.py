@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from datetime import date, timedelta
 
@@ -84,3 +85,18 @@ def amount(load: Sequence[float]) -> float | list[float] | None:
 
 def amount_words(load: Sequence[float]) -> str:
     return " / ".join(f"{number(part):g}" for part in load)
+
+
+def told_apart(names: Sequence[str]) -> tuple[str, ...]:
+    """Names of which no two are the same: the second "Café" is "Café (2)"."""
+    taken, often = set(names), Counter[str]()
+    found = []
+    for name in names:
+        often[name] += 1
+        new = name
+        while often[name] > 1 and new in taken:
+            new = f"{name} ({often[name]})"
+            often[name] += new in taken
+        taken.add(new)
+        found.append(new)
+    return tuple(found)

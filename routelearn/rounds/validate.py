@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from routelearn.data.numbers import shown
 from routelearn.errors import InputError, first_few
+from routelearn.rounds.kept import check_kept
 from routelearn.rounds.model import (
     ALWAYS,
     ANY,
@@ -27,6 +28,7 @@ from routelearn.rounds.model import (
     Window,
     attributes_of,
 )
+from routelearn.rounds.units import told_apart
 
 NAMED = 3  # stops in one message
 MOST_WINDOWS, MOST_BREAKS, MOST_DIMENSIONS = 500, 50, 50  # of a stop or break, of a vehicle, of amounts
@@ -48,7 +50,7 @@ def checked(given: Round) -> Round:
     _check_places(given)
     tidy = _possible_trips(_same_dimensions(_ordered(given)))
     _check_shipments(tidy)
-    _check_kept(tidy)
+    check_kept(tidy)
     _check_names(tidy)
     return _servable(tidy)
 
@@ -192,13 +194,16 @@ def _check_places(given: Round) -> None:
 
 
 def _ordered(given: Round) -> Round:
-    """Windows in the order of their begin, joined where they overlap."""
+    """Windows in the order of their begin, joined where they overlap; breaks of one vehicle told apart."""
     stops = tuple(replace(s, windows=_joined(s.windows)) if len(s.windows) > 1 else s for s in given.stops)
 
-    def fixed(one: Break) -> Break:
-        return replace(one, windows=_joined(one.windows)) if len(one.windows) > 1 else one
+    def fixed(one: Break, name: str) -> Break:
+        return replace(one, id=name, windows=_joined(one.windows)) if len(one.windows) > 1 or one.id != name else one
 
-    vehicles = tuple(replace(v, breaks=tuple(map(fixed, v.breaks))) if v.breaks else v for v in given.vehicles)
+    vehicles = tuple(
+        replace(v, breaks=tuple(map(fixed, v.breaks, told_apart([one.id for one in v.breaks])))) if v.breaks else v
+        for v in given.vehicles
+    )
     return replace(given, stops=stops, vehicles=vehicles)
 
 
@@ -268,23 +273,6 @@ def _check_shipments(given: Round) -> None:
 
 def _amount(amounts: Amounts) -> str:
     return " ; ".join(f"{amount:g}" for amount in amounts) or "0"
-
-
-def _check_kept(given: Round) -> None:
-    keeper: dict[int, int] = {}
-    half_of = {d: p for p, d in given.shipments}
-    for k, vehicle in enumerate(given.vehicles):
-        for n, stop in enumerate(vehicle.kept):
-            if not 0 <= stop < len(given.stops):
-                raise InputError(f"{given.vehicle_at(k)}: keeps stop {stop}, but there are {len(given.stops)}")
-            if stop in keeper:
-                raise InputError(f"{given.vehicle_at(k)}: keeps {shown(given.stops[stop].id)}, which is kept already")
-            keeper[stop] = k
-            if stop in half_of and half_of[stop] not in vehicle.kept[:n]:
-                raise InputError(
-                    f"{given.vehicle_at(k)}: keeps the delivery {shown(given.stops[stop].id)} of a shipment, but not "
-                    "its pickup before it"
-                )
 
 
 def _check_names(given: Round) -> None:

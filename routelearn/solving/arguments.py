@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -79,10 +79,11 @@ def stops_of(
 
 
 def _floats(values: Any, name: str, source: str) -> np.ndarray:
-    """A copy in double precision of anything that looks like an array of numbers (a tensor, lists, a frame)."""
+    """A copy in double precision of anything that looks like an array of numbers (a tensor, lists, a frame, a zip)."""
     try:
-        array = np.array(from_torch(values))
-        if array.dtype.kind not in "iuf":
+        array = np.array(list(values) if isinstance(values, Iterator) else from_torch(values))
+        mixed = array.dtype.kind == "O" and array.ndim > 0  # as frames with missing values have it
+        if not (array.dtype.kind in "iuf" or (mixed and all(_is(one, numbers.Real) for one in array.flat))):
             raise TypeError
         array = array.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
@@ -134,6 +135,7 @@ def sorted_out(attributes: Mapping[str, Any], problem: str | None) -> tuple[dict
 
 def _column(values: Any, one: Attribute, count: int, depot: int, source: str) -> Any:
     """The values of an attribute, [count, *shape]; exact ones are the decimals they print as: 0.1 is a tenth."""
+    values = list(values) if isinstance(values, Iterator) else values
     values = _decimal(values) if one.whole else values
     if isinstance(values, list | tuple) and any(value is None for value in values):
         values = [_blank(one, i, depot, source) if value is None else value for i, value in enumerate(values)]

@@ -7,12 +7,13 @@ processors, after the last.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
+import numpy as np
 import torch
 
 from routelearn.data.convert import Converted, to_instance
@@ -73,17 +74,17 @@ def solve_many(
     problem = name_of(problem)
     columns, limits = sorted_out(attributes, problem)
     arguments = {"coords": coords, "latlon": latlon, "matrix": matrix, **columns, "ids": ids}
-    given = {name: value for name, value in arguments.items() if value is not None}
+    given = {name: _entries(value, name) for name, value in arguments.items() if value is not None}
     if not given:
         raise InputError("no places; give coords, latlon or matrix, one entry per instance")
-    counts = {name: _length(value, name) for name, value in given.items()}
+    counts = {name: len(entries) for name, entries in given.items()}
     batch = next(iter(counts.values()))
     odd = next((name for name, count in counts.items() if count != batch), None)
     if odd is not None:
         raise InputError(f"{odd} has {counts[odd]} entries, but there are {batch} instances")
     if batch == 0:
         return []
-    for row, names in enumerate([] if ids is None else ids):
+    for row, names in enumerate(given.get("ids", [])):
         if isinstance(names, str):  # whose letters would be taken for ids
             raise InputError(f"instance {row}: ids is {shown(names)}; a list with one entry per stop is needed")
     depots = _per_instance(depot, batch, "depot")
@@ -157,11 +158,12 @@ def solve_many_stops(
     return [solved[row] for row in range(len(stops))]
 
 
-def _length(value: Any, name: str) -> int:
-    try:
-        return len(value)
-    except TypeError:
-        raise InputError(f"{name} is a {type(value).__name__}; one entry per instance is needed") from None
+def _entries(value: Any, name: str) -> Any:
+    """What an argument has for each instance, whatever the container calls its rows."""
+    value = from_torch(value)
+    if isinstance(value, Mapping) or not isinstance(value, Iterable) or getattr(value, "shape", None) == ():
+        raise InputError(f"{name} is a {type(value).__name__}; one entry per instance is needed")
+    return value if isinstance(value, np.ndarray | list | tuple) else list(value)
 
 
 def _per_instance(value: Any, count: int, name: str) -> list[Any]:

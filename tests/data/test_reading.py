@@ -3,6 +3,7 @@
 import io
 import json
 import zipfile
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -420,6 +421,31 @@ def test_one_instance_of_a_set_is_named_by_its_number(tmp_path):
         read_stops(f"{tmp_path}/set.npz[3]")
     with pytest.raises(InputError, match="no file matches"):
         read_stops(f"{tmp_path}/other.npz[1]")
+
+
+def test_an_empty_name_is_no_folder():
+    with pytest.raises(InputError, match="the name of a file is empty; give a file"):
+        read_bytes("")
+
+
+@pytest.mark.parametrize("cell", ["a\rb", "a\nb", "a\r\nb", "\r", 'a"b', "a,b", "=a", "a\r", "\u2028"])
+def test_cells_of_a_table_come_back_as_they_were_written(cell):
+    output = io.StringIO()
+    csv_file.writer(output)(["1", cell, "2"])
+    [(_, cells)] = csv_file.rows_of(output.getvalue(), ",", "a.csv")
+    assert [csv_file.plain(one) for one in cells] == ["1", cell, "2"]
+
+
+def test_dates_in_a_workbook_are_no_clock_times(tmp_path):
+    """A workbook has a date as the midnight of a day."""
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    days = datetime(2026, 11, 19), datetime(2026, 11, 20)
+    for row in (["id", "x", "y", "ordered"], ["a", 0, 0, days[0]], ["b", 3, 4.5, days[1]]):
+        book.active.append(row)
+    book.save(tmp_path / "a.xlsx")
+    [stops] = read_stops(tmp_path / "a.xlsx")
+    assert stops.ids == ("a", "b")
 
 
 def test_a_workbook_of_stops(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from answer_cases import DRIVES, HOUR, city
 
@@ -35,8 +36,8 @@ def test_iterations_end_by_count_on_one_thread(inserting):
     assert inserting[0]["iterations"] == 50
     assert inserting[0]["seconds"] > 1000
     assert inserting[0]["threads"] is None  # one, then, by the search
-    solve_round(city(), iterations=50, threads=2)
-    assert inserting[1]["threads"] == 2
+    solve_round(city(), iterations=np.int64(50), threads=2)
+    assert (inserting[1]["iterations"], inserting[1]["threads"]) == (50, 2)
 
 
 def test_a_plan_to_check_is_drives_ids_or_what_its_json_has():
@@ -45,6 +46,21 @@ def test_a_plan_to_check_is_drives_ids_or_what_its_json_has():
         assert check_round(city(), routes).plan.drives == answer.plan.drives
     with pytest.raises(InputError, match="the plan: route 1 visits 'Zoe', which is not among the stops"):
         check_round(city(), [["Zoe"]])
+
+
+def test_a_plan_in_any_container_is_checked_and_improved(inserting):
+    answer = check_round(city(), (Drive(0, (0, 1)), Drive(1, (3,))))
+    ids = (("Ana", "Bo"), ("Di",))
+    for routes in (ids, iter(ids), [np.array(one) for one in ids], answer, answer.plan, answer.document()):
+        assert check_round(city(), routes).routes == [list(one) for one in ids]
+    solve_round(city(allow_unassigned=True), seconds=0.1, start=ids)
+    assert inserting[0]["start"] == (Drive(0, (0, 1)), Drive(1, (3,)))
+
+
+@pytest.mark.parametrize("routes", [None, "Ana", 3])
+def test_what_is_no_plan_is_refused(routes):
+    with pytest.raises(InputError, match=r"the plan is .*; a list of routes is needed, each a list of ids of stops"):
+        check_round(city(), routes)
 
 
 def test_what_is_no_round_is_refused():

@@ -10,6 +10,9 @@ from round_cases import line, stop, van
 
 from routelearn.errors import InputError
 from routelearn.rounds.model import ALWAYS, ANY, FOREVER, Break, Legs, Round, Stop, Vehicle
+from routelearn.rounds.plan import Drive
+from routelearn.rounds.referee import judge
+from routelearn.rounds.timing import plan_of
 from routelearn.rounds.validate import checked, shortest
 
 XY = np.array([[0.0, 0.0], [3.0, 4.0], [6.0, 8.0]])
@@ -156,3 +159,14 @@ def test_sizes_are_limited_before_anything_is_planned() -> None:
     ):
         with pytest.raises(InputError, match=words):
             checked(round_)
+
+
+def test_breaks_of_one_name_are_told_apart():
+    """Or the referee would hold one against the windows of the other."""
+    pauses = (Break(id="tea", windows=((0.0, 1.0),), service=1.0), Break(id="tea", windows=((5.0, 6.0),), service=1.0))
+    found = checked(with_van(breaks=pauses))
+    assert [(one.id, one.windows) for one in found.vehicles[0].breaks] == [
+        ("tea", ((0.0, 1.0),)),
+        ("tea (2)", ((5.0, 6.0),)),
+    ]
+    assert not judge(found, plan_of(found, (Drive(0, (0, 1)),))).violations

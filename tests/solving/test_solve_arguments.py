@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
@@ -69,3 +70,32 @@ def test_what_is_no_number_is_refused(value: object) -> None:
 
 def test_a_precision_that_numpy_does_not_have() -> None:
     assert solve(torch.tensor(PLACES, dtype=torch.bfloat16), seconds=0).length == pytest.approx(2 + 2**0.5)
+
+
+def test_iterators_and_arrays_of_objects_are_read_as_lists() -> None:
+    xs, ys = zip(*PLACES, strict=True)
+    for coords in (zip(xs, ys, strict=True), iter(PLACES), np.array(PLACES, dtype=object)):
+        assert stops_of(coords=coords, demand=(amount for amount in (0, 1, 2))).columns["demand"] == (0, 1, 2)
+    with pytest.raises(InputError, match="coords holds something that is not a number"):
+        stops_of(coords=np.array([(0, "1"), (1, 0)], dtype=object))
+
+
+def test_many_instances_may_come_in_any_container() -> None:
+    class Series:  # as those of pandas: its rows have names
+        def __init__(self, rows: list[object]) -> None:
+            self.rows = {f"row {i}": row for i, row in enumerate(rows)}
+
+        def __iter__(self) -> Iterator[object]:
+            return iter(self.rows.values())
+
+        def __len__(self) -> int:
+            return len(self.rows)
+
+        def __getitem__(self, name: str) -> object:
+            return self.rows[name]
+
+    for container in (iter, tuple, Series):
+        found = solve_many(container([PLACES] * 2), demand=container([[0, 1, 1]] * 2), capacity=2, seconds=0)
+        assert [solution.limits for solution in found] == [{"capacity": 2}] * 2
+    with pytest.raises(InputError, match="coords is a dict; one entry per instance is needed"):
+        solve_many({"a": PLACES}, seconds=0)

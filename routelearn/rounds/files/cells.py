@@ -48,7 +48,10 @@ class Cells:
         usual = 60.0 if self.times.clock and not table.document else 1.0
         if table.comma and isinstance(raw, str):
             raw = with_point(raw)
-        return clock.length(raw, usual if unit is None else unit, where, what)
+        found = clock.length(raw, usual if unit is None else unit, where, what)
+        if found < 0:  # told as it was written, not in seconds
+            raise InputError(f"{where}: {what} is {str(raw).strip()}; it cannot be negative")
+        return found
 
     def names(self, raw: Any, where: str, what: str) -> frozenset[str]:
         parts = raw if isinstance(raw, list | tuple) else LIST.split(raw.strip()) if isinstance(raw, str) else [raw]

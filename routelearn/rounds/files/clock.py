@@ -23,7 +23,7 @@ _TIME = (
     r"(?P<hour>\d{1,2})(?:(?P<sep>[:.h])(?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d(?:\.\d{1,9})?))?)?"
     r"\s?(?P<after>uhr|h|a\.?m\.?|p\.?m\.?)?"
 )
-_ZONE = r"(?P<zone>z|[+-][01]\d:?[0-5]\d)?"
+_ZONE = r"(?P<zone>z|[+-][01]\d(?::?[0-5]\d)?)?"  # databases leave out the minutes
 _MOMENT = re.compile(rf"(?:{_DATE}(?:\s*,?\s+|(?P<iso>t)))?{_TIME}\s?{_ZONE}", re.IGNORECASE | re.ASCII)
 _BARE = re.sub(r"\?P<\w+>", "?:", _MOMENT.pattern)
 _NUMBER = r"\d+(?:[.,]\d+)?"
@@ -39,6 +39,8 @@ _LATER = ("from", "after", "since", "ab", "nach", "von", "dès", "après", "desd
 _BETWEEN = re.compile(r"\s*[,;|\n]\s*")
 _OR = re.compile(r"\s+(?:and|und|et|y|&|\+)\s+|\s*/\s*|(?<=\w)\s+(?=\d)")  # between stretches, not between their ends
 _HOUR = re.compile(r"(\d{1,2})(?:\.([0-5]\d))?", re.ASCII)  # 8, 8.30
+_HALF_DAY = re.compile(r"\s?([ap])\.?m\.?", re.IGNORECASE)
+_TWELVE = re.compile(r"(?:1[0-2]|[1-9])(?:[:.][0-5]\d)?", re.ASCII)  # 1, 1:30, 1.30: perhaps in the afternoon
 _DENSE = re.compile(r"(\d{1,2})\.?([0-5]\d)", re.ASCII)  # 0830, 08.30
 _SURELY = re.compile(r"0\d\.?[0-5]\d", re.ASCII)  # no number is written like that
 _OTHER_DATE = re.compile(r"\d{1,4}/\d\d?/\d{1,4}|\b\d\d?\.\d\d?\.\d\d\b(?!\d)", re.ASCII)
@@ -98,10 +100,10 @@ def moment(raw: Any) -> Moment | None:
     written = (part["zone"] or "").lower()
     if written in ("", "z"):
         return Moment(day, seconds, 0.0 if written else None)
-    if not part["iso"] and not (dated and written[0] == "+"):  # 08:00-10:00 is a stretch
+    if not part["iso"] and not (dated and (written[0] == "+" or part["second"])):  # 08:00-10:00 is a stretch
         return None
     digits = written[1:].replace(":", "")
-    east = float(int(digits[:2]) * HOUR + int(digits[2:]) * MINUTE)
+    east = float(int(digits[:2]) * HOUR + int(digits[2:] or 0) * MINUTE)
     return Moment(day, seconds, east if written[0] == "+" else -east)
 
 
@@ -136,7 +138,7 @@ def _stretch(text: Any) -> tuple[str, str] | None:
     match = _STRETCH.fullmatch(text)
     if match is None:
         return None
-    first, last = match[1].strip(), match[2].strip()
+    first, last = _of_half_days(match[1].strip(), match[2].strip())
     from_, to = moment(first), moment(last)
     if from_ is None and to is not None:  # 8-10 Uhr, 8-10:30
         first = _with_colon(first)
@@ -147,6 +149,21 @@ def _stretch(text: Any) -> tuple[str, str] | None:
         return None  # two stretches, of which each looks like a time with its zone
     if from_ is not None and from_.day is not None and to is not None and to.day is None:
         last = f"{from_.day.isoformat()} {last}"
+    return first, last
+
+
+def _of_half_days(first: str, last: str) -> tuple[str, str]:
+    """Both ends with am or pm where one has it: 1-3pm begins at 1 pm, 9-5pm at 9 am, 9am-5 ends at 5 pm."""
+    marks = [_HALF_DAY.search(end) for end in (first, last)]
+    bare, mark = (first, marks[1]) if marks[0] is None else (last, marks[0])
+    if mark is None or all(marks) or not _TWELVE.fullmatch(bare):
+        return first, last
+    for half in ("am", "pm") if mark[1].lower() == "a" else ("pm", "am"):
+        marked = f"{_with_colon(bare)} {half}"
+        pair = (marked, last) if marks[0] is None else (first, marked)
+        from_, to = map(moment, pair)
+        if from_ is not None and to is not None and from_.seconds <= to.seconds:
+            return pair
     return first, last
 
 

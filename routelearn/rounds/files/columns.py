@@ -21,7 +21,7 @@ from routelearn.data.names import (
     zero,
 )
 from routelearn.data.numbers import shown
-from routelearn.data.rules import PICKUPS, SERVICE, SHIFT, SKILLS, VEHICLES, WINDOW, stated, unsupported
+from routelearn.data.rules import PICKUPS, SERVICE, SHIFT, SKILLS, VEHICLES, WINDOW, dates, stated, unsupported
 from routelearn.errors import InputError
 from routelearn.problems.attributes import CAPACITY, DEMAND, Attribute, folded
 from routelearn.rounds.files.clock import clock_like
@@ -120,6 +120,15 @@ TIME_UNITS = {
 }
 _BRACKET = {"min": 60.0, "m": 60.0, "s": 1.0, "sec": 1.0, "sek": 1.0, "h": 3600.0, "std": 3600.0}
 _BRACKET |= {word: unit for unit, words in TIME_UNITS.items() for word in words}
+_BRACKET |= dict.fromkeys(("hour", "hr", "hrs", "stunde", "heure", "hora"), 3600.0)
+_BRACKET |= dict.fromkeys(("second", "secs", "sekunde", "seconde", "segundo"), 1.0) | {"minuto": 60.0}
+_BRACKET |= dict.fromkeys(("d", "day", "days", "tag", "tage", "jour", "jours", "d\u00eda", "d\u00edas"), 86_400.0)
+DISTANCES = METRES | dict.fromkeys(("mi", "mile", "miles", "meilen", "millas"), 1609.344)  # in metres
+DISTANCES |= dict.fromkeys(("kilometers", "kilometer", "kilometres", "kilometre", "kms"), 1000.0)
+# What prices are for, beside what the whole vehicle or stop costs.
+BY_TIME, BY_DISTANCE = ("driving_cost", "time_cost", "overtime_cost", "late_cost"), ("distance_cost",)
+_RATE = re.compile(r"(?:/|\b(?:per|pro|par|por|je)\s)\s*([^\W\d]+)")  # in a bracket: \u20ac/h, per hour
+_PER = re.compile(r"(.+?)(?:per|pro|par|por|je)([^\W\d]+)")  # folded: overtimecostperhour
 
 _SPEED = re.compile(r"(average|avg|max|mean)?(speed|geschwindigkeit|tempo|vitesse|velocidad)(in)?(kmh|kmph|kph|mph)?")
 _AMOUNT = re.compile(r"(?:in)?(kg|t|tons?|lbs?|g|m3|l|stk|pcs|\d{1,2}|pallets?|paletten|palettes|cajas|kisten|boxes)")
@@ -149,8 +158,12 @@ _BY_KM = (
 _MOST_KM = ("maxkm", "maxkilometers", "maxkilometer", "maximalekilometer", "kmmax", "kilometresmax")
 IN_UNITS = {name: Column("time_cost", unit=3600.0) for name in _BY_HOUR}  # of vehicles, as people have them
 IN_UNITS |= {name: Column("distance_cost", unit=1000.0) for name in _BY_KM}
-IN_UNITS |= {name: Column("max_distance", unit=1000.0) for name in _MOST_KM} | {
-    "maxhours": Column("max_duration", unit=3600.0)
+IN_UNITS |= {name: Column("max_distance", unit=1000.0) for name in _MOST_KM}
+IN_UNITS |= {
+    "maxmiles": Column("max_distance", unit=DISTANCES["miles"]),
+    "costpermile": Column("distance_cost", unit=DISTANCES["mile"]),
+    "costperminute": Column("time_cost", unit=60.0),
+    "maxhours": Column("max_duration", unit=3600.0),
 }
 
 
@@ -191,10 +204,8 @@ def column_of(name: str, kind: type) -> Column | None:
 @lru_cache(4 * MOST_COLUMNS)  # a header is looked at several times
 def _column_of(name: str, kind: type) -> Column | None:
     plain, names = folded(name), index(kind)
-    bracket = re.search(r"[(\[]\s*([^)\]\s.]+)", name)
     if (found := names.get(plain)) is not None:
-        units = METRES if _is_distance(found.attribute, kind) else _BRACKET
-        return found._replace(unit=units.get(bracket[1].lower()) if bracket else None)
+        return found._replace(unit=_bracketed(name, found.attribute, kind))
     for first, last in ENDS:
         for part, end in (("1", first), ("2", last)):
             if plain.endswith(end) and (base := names.get(plain.removesuffix(end))) and base.attribute in STRETCHES:
@@ -206,7 +217,11 @@ def _column_of(name: str, kind: type) -> Column | None:
         return found
     if kind is Vehicle and plain in IN_UNITS:
         return IN_UNITS[plain]
-    for word, metres in METRES.items():
+    if (match := _PER.fullmatch(plain)) and (base := names.get(match[1])) is not None:
+        units = _rates(base.attribute)
+        if match[2] in units:
+            return base._replace(unit=units[match[2]], own=False)
+    for word, metres in DISTANCES.items():
         base = names.get(plain.removesuffix(word).removesuffix("in")) if plain.endswith(word) else None
         if base is not None and _is_distance(base.attribute, kind):
             return base._replace(unit=metres, own=False)
@@ -226,6 +241,23 @@ def _column_of(name: str, kind: type) -> Column | None:
             if match := _AMOUNT.fullmatch(rest[cut:]):
                 return Column(base.attribute, match[1], own=base.own and match[1].isdigit())
     return None
+
+
+def _bracketed(name: str, attribute: str, kind: type) -> float | None:
+    """The unit that a name has in brackets: (min), (km), of a price (\u20ac/h)."""
+    inside = re.search(r"[(\[]\s*([^)\]]+)", name)
+    if inside is None:
+        return None
+    if rates := _rates(attribute):
+        rate = _RATE.search(inside[1].lower())
+        return rates.get(rate[1] if rate else inside[1].lower().strip(" ."))
+    word = re.match(r"[^\s.]+", inside[1])
+    return None if word is None else (DISTANCES if _is_distance(attribute, kind) else _BRACKET).get(word[0].lower())
+
+
+def _rates(attribute: str) -> Mapping[str, float]:
+    """What a price may be for, in seconds or metres; empty where it is for the whole."""
+    return _BRACKET if attribute in BY_TIME else DISTANCES if attribute in BY_DISTANCE else {}
 
 
 def _numbered(plain: str, names: Mapping[str, Column], kind: type) -> Column | None:
@@ -283,7 +315,7 @@ def understood(columns: Mapping[str, Sequence[Any]], kind: type, source: str) ->
 
 def _clocks(values: Sequence[Any]) -> bool:
     looked = values[:100]
-    return 2 * sum(map(clock_like, looked)) > len(looked)
+    return 2 * sum(map(clock_like, looked)) > len(looked) and not dates(looked)
 
 
 def _bare(

@@ -97,6 +97,8 @@ def _rows(data: Mapping[str, Any], source: str) -> list[Row]:
         use = all(names) and len(set(names)) == len(names)
         stops = [{**stop, "id": names[i] if use else str(i + 1)} for i, stop in enumerate(stops)]
     own = data.get("depots")
+    if own is not None and isinstance(data.get("depot"), dict | list):
+        raise InputError(f"{source}: both 'depot' and 'depots'; put all of them into 'depots'")
     if own is None:
         own = [data["depot"]] if isinstance(data.get("depot"), dict | list) else []
     if not isinstance(own, list):

@@ -27,7 +27,7 @@ class Fleet:
     def __init__(self, table: Table | None, sites: Sites, cells: Cells, options: Mapping[str, Any]) -> None:
         self.table, self.sites, self.cells, self.options = table, sites, cells, options
         self.priced: set[str] = set()  # vehicles that have a cost by distance or time
-        self.per_km: set[str] = set()  # those whose cost by distance is for a kilometre
+        self.per_metres: dict[str, float] = {}  # for how many metres their cost by distance is, where its name says so
         self.metres: dict[str, float] = {}  # in a unit of their longest distance, where its name says so
         self.used: set[str] = set()  # options that hold for one vehicle at least
         self.notes: tuple[str, ...] = ()
@@ -54,8 +54,9 @@ class Fleet:
             if blank(name) and by_id is not None:
                 raise InputError(f"{where[k]}: no {by_id}, though other vehicles have one")
             raw_number = row.get(by_number) if by_number is not None else 1
-            if table.document and by_number is None:  # null in every row: as many as it takes
-                raw_number = row.get("number", 1)
+            if table.document:  # null is as many as it takes; a vehicle that does not say is one
+                said = [key for key in (by_number, "number") if key is not None and key in row]
+                raw_number = row[said[0]] if said else 1
             number = None if blank(raw_number) else self.cells.whole(table, raw_number, where[k], by_number or "number")
             if number is not None and not 0 < number <= MOST_VEHICLES:
                 raise InputError(f"{where[k]}: {number} vehicles; between 1 and {MOST_VEHICLES:,} are allowed")
@@ -196,14 +197,15 @@ class Fleet:
     def _per(self, vehicle: str, attribute: str, unit: float | None) -> float:
         """What a price is for, in our units: a column may give it for an hour."""
         if attribute == "distance_cost" and unit is not None:
-            self.per_km.add(vehicle)
+            self.per_metres[vehicle] = unit
             return 1.0
         return unit or 1.0
 
     def measured(self, vehicle: Vehicle, unit: Unit) -> Vehicle:
-        """With its price for a kilometre, and its longest distance, in the unit of the legs."""
-        if vehicle.id in self.per_km and unit == "m":
-            vehicle = replace(vehicle, distance_cost=vehicle.distance_cost / 1000)
+        """With its price by distance, and its longest distance, in the unit of the legs."""
+        if unit and vehicle.id in self.per_metres:
+            factor = METRES[unit] / self.per_metres[vehicle.id]
+            vehicle = replace(vehicle, distance_cost=vehicle.distance_cost * factor)
         if unit and vehicle.id in self.metres:
             factor = self.metres[vehicle.id] / METRES[unit]
             vehicle = replace(vehicle, max_distance=vehicle.max_distance * factor)

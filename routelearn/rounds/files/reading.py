@@ -11,7 +11,7 @@ from typing import Any
 from routelearn.data import geojson, json_file
 from routelearn.data.excel_file import SUFFIXES, is_workbook
 from routelearn.data.files import STDIN, TEXT_LIMIT, check_not_workbook, decode, decode_table, display, read_bytes
-from routelearn.data.numbers import real, shown
+from routelearn.data.numbers import from_torch, real, shown
 from routelearn.data.reading import FORMATS, XML, instance_in, sniff
 from routelearn.errors import InputError
 from routelearn.problems.attributes import folded
@@ -82,7 +82,7 @@ def parse_round(
     """The round in the bytes of a file that messages call `source`; matrix and vehicles are files, too."""
     if problem not in (None, PROBLEM):
         return None
-    options = {name: value for name, value in (options or {}).items() if value is not None}
+    options = {name: _listed(value) for name, value in (options or {}).items() if value is not None}
     check_options(options)
     must = problem == PROBLEM or vehicles is not None or options_beyond(options)
     given = None if matrix is None else parse_lengths(decode(*matrix), matrix[1], options)
@@ -131,6 +131,11 @@ def round_from_document(document_: Mapping[str, Any], source: str = "request") -
     found = _of_json(dict(document_), source, {}, None, None, True)
     assert found is not None
     return found
+
+
+def _listed(value: Any) -> Any:
+    """An array or a tensor that Python callers give as a list; anything else as it is."""
+    return from_torch(value).tolist() if getattr(value, "shape", None) else value
 
 
 def _vehicles(data: bytes, source: str) -> Table:
@@ -238,14 +243,20 @@ def _with_options(found: Round, options: Mapping[str, Any], fleet: Table | None,
     vehicles = list(found.vehicles)
     if (raw := options.get("vehicles")) is not None:
         count = real(raw, "--vehicles", "the number")
-        if count != int(count) or not 0 < count <= MOST_VEHICLES or len(vehicles) > 1:
-            raise InputError(f"{source}: --vehicles {shown(raw)}; one kind of vehicles, and a whole number, are needed")
+        if count != int(count) or not 0 < count <= MOST_VEHICLES:
+            raise InputError(f"--vehicles {shown(raw)}; a whole number between 1 and {MOST_VEHICLES:,} is needed")
+        if len(vehicles) > 1:
+            kinds = f"the file gives {len(vehicles)} kinds of vehicles, and how many there are of each"
+            raise InputError(f"{source}: {kinds}; leave --vehicles out")
         vehicles = [replace(vehicles[0], number=int(count))]
     if (raw := options.get("capacity")) is not None:
         words = raw.split(",") if isinstance(raw, str) else raw if isinstance(raw, list | tuple) else [raw]
         holds = [real(word, "--capacity", "the capacity") for word in words]
         if len(holds) not in (1, len(vehicles)):
-            raise InputError(f"--capacity has {len(holds)} numbers, but there are {len(vehicles)} kinds of vehicles")
+            kinds = "one kind" if len(vehicles) == 1 else f"{len(vehicles)} kinds"
+            each = "" if len(vehicles) == 1 else ", or one for each kind"
+            told = f"--capacity has {len(holds)} numbers, but the file has {kinds} of vehicles; give one{each}"
+            raise InputError(f"{source}: {told}")
         holds = holds * (len(vehicles) if len(holds) == 1 else 1)
         vehicles = [replace(one, capacity=(hold,)) for one, hold in zip(vehicles, holds, strict=True)]
     if (raw := options.get("shift")) is not None:

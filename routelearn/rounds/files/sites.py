@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from routelearn.rounds.files.cells import Cells
 from routelearn.rounds.files.columns import declared
 from routelearn.rounds.files.table import Table, text_of
 from routelearn.rounds.model import Stop
+from routelearn.rounds.units import told_apart
 
 DEPOTS = ("depot", "lager", "entrepot", "almacen", "deposito", "warehouse", "zentrallager", "hub", "base")
 
@@ -186,6 +186,8 @@ class Sites:
                 values[ours] = self.cells.whole(table, raw, where, name)
             else:
                 values[ours] = self.cells.number(table, raw, where, name)
+                if ours == "late_cost" and one.unit is not None:  # for an hour, say
+                    values[ours] /= one.unit
         kept = {
             name: json.dumps(raw, ensure_ascii=False)
             if isinstance(raw := row[name], bool | dict | list)
@@ -255,18 +257,3 @@ class Sites:
         raise InputError(
             f"{where}: {what} is {shown(raw)}, not the id or name of a depot or stop; leave it empty for the depot"
         )
-
-
-def told_apart(names: Sequence[str]) -> tuple[str, ...]:
-    """Names of which no two are the same: the second "Café" is "Café (2)"."""
-    taken, often = set(names), Counter[str]()
-    found = []
-    for name in names:
-        often[name] += 1
-        new = name
-        while often[name] > 1 and new in taken:
-            new = f"{name} ({often[name]})"
-            often[name] += new in taken
-        taken.add(new)
-        found.append(new)
-    return tuple(found)

@@ -6,7 +6,7 @@ Durations are distances, as in all of these libraries. The keyword VEHICLES is a
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -109,7 +109,16 @@ def parse(parts: Document, options: Mapping[str, Any]) -> Round:
         rounding=rounding,
         where=tuple(where[stop.place] for stop in stops),
         vehicles_where=tuple(at),
+        notes=_unlimited(stops, vehicles, options),
     )
+
+
+def _unlimited(stops: Sequence[Stop], vehicles: Sequence[Vehicle], options: Mapping[str, Any]) -> tuple[str, ...]:
+    """A note where there are amounts, but nothing says what vehicles hold."""
+    if options.get("capacity") is not None or any(vehicle.capacity for vehicle in vehicles):
+        return ()
+    loaded = any(any((*stop.delivery, *stop.pickup)) for stop in stops)
+    return ("stops have amounts, but the file no CAPACITY, so that vehicles hold any (--capacity)",) if loaded else ()
 
 
 def _depots(parts: Document, numbers: dict[int, int]) -> list[int]:
@@ -245,7 +254,7 @@ class _Fleet:
         self.count: int | None = None
         if "VEHICLES" in parts.values:
             line, word = parts.values["VEHICLES"]
-            self.count = node_number(word, parts.at(line))
+            self.count = tsplib.count_of(parts, "VEHICLES")
             if not 0 < self.count <= MOST_VEHICLES:
                 raise InputError(f"{parts.at(line)}: VEHICLES is {word[:20]}; between 1 and {MOST_VEHICLES:,} are read")
         else:

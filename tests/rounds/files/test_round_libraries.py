@@ -135,6 +135,37 @@ def test_plain_cvrp_stays_what_it_is():
     assert parse_round(EVERYTHING.encode(), "a.vrp", problem="cvrp") is None
 
 
+@pytest.mark.parametrize(
+    ("text", "options", "words"),
+    [
+        (CVRP, {"vehicles": "0"}, "--vehicles '0'; a whole number between 1 and 10,000 is needed"),
+        (CVRP, {"capacity": "3,4"}, "a.vrp: --capacity has 2 numbers, but the file has one kind of vehicles; give one"),
+        (CORDEAU, {"vehicles": 3}, "a.vrp: the file gives 2 kinds of vehicles, and how many there are of each; leave"),
+        (CORDEAU, {"capacity": "3,4,5"}, "the file has 2 kinds of vehicles; give one, or one for each kind"),
+    ],
+)
+def test_options_that_do_not_fit_the_files_vehicles_are_told(text, options, words):
+    with pytest.raises(InputError, match=re.escape(words)):
+        parse_round(text.encode(), "a.vrp", options=options, problem="vrp")
+
+
+def test_a_file_without_a_capacity_is_noted():
+    words = "stops have amounts, but the file no CAPACITY, so that vehicles hold any (--capacity)"
+    text = CVRP.replace("CAPACITY : 10\n", "")
+    found = read(text, vehicles="2")
+    assert (found.vehicles[0].capacity, found.notes) == ((FOREVER,), (words,))
+    assert words not in read(CVRP, vehicles="2").notes
+    assert words not in read(text, vehicles="2", capacity="9").notes
+    assert words not in read(text.replace("2 4\n3 5", "2 0\n3 0"), vehicles="2").notes
+
+
+@pytest.mark.parametrize("keyword", ["DIMENSION", "VEHICLES"])
+def test_a_keyword_that_is_no_whole_number_is_named(keyword):
+    text = CVRP.replace("DIMENSION : 3\n", "DIMENSION : 3\nVEHICLES : 2\n")
+    with pytest.raises(InputError, match=rf"a\.vrp, line \d: {keyword} is '1\.5'; a whole number is needed"):
+        read(re.sub(rf"{keyword} : \d", f"{keyword} : 1.5", text), vehicles="2")
+
+
 def test_limits_of_older_files_make_a_round():
     found = read(CVRP.replace("CAPACITY", "DISTANCE : 30\nSERVICE_TIME : 2\nCAPACITY"))
     assert (found.vehicles[0].max_duration, found.stops[0].service) == (30.0, 2.0)

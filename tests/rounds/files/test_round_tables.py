@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
+import numpy as np
 import pytest
 from round_samples import OSRM, workbook
 
 from routelearn.errors import InputError
 from routelearn.rounds.files import parse_round, round_from_document
 from routelearn.rounds.files.columns import Column, column_of
-from routelearn.rounds.files.sites import told_apart
 from routelearn.rounds.model import ANY, FOREVER, Round, Stop, Vehicle
 from routelearn.rounds.plan import Drive
 from routelearn.rounds.timing import plan_of
+from routelearn.rounds.units import told_apart
 
 H = 3600.0
 
@@ -135,6 +136,11 @@ def test_a_speed_and_a_rounding_that_change_nothing_are_told():
     assert found is not None
     assert "the speed is not used, since durations are given" in found.notes
     assert "the matrix is not rounded; --round nearest is for lengths between coordinates" in found.notes
+
+
+def test_options_of_python_callers_may_be_arrays():
+    found = read("id,x,y,demand\nd,0,0,\na,3,4,1\n", capacity=np.array([3, 4]), speed=np.float32(30))
+    assert [vehicle.capacity for vehicle in found.vehicles] == [(3,), (4,)]
 
 
 def test_options_that_no_vehicle_needs_are_told():
@@ -257,6 +263,16 @@ def test_several_windows_in_columns():
     ("name", "column"),
     [
         ("Max km", Column("max_distance", unit=1000.0)),
+        ("max_distance (mi)", Column("max_distance", unit=1609.344, own=True)),
+        ("max distance miles", Column("max_distance", unit=1609.344)),
+        ("max_duration (days)", Column("max_duration", unit=86_400.0, own=True)),
+        ("reload_time (hrs)", Column("reload_time", unit=3600.0, own=True)),
+        ("time_cost (\u20ac/h)", Column("time_cost", unit=3600.0, own=True)),
+        ("time_cost (per hour)", Column("time_cost", unit=3600.0, own=True)),
+        ("time_cost (\u20ac)", Column("time_cost", own=True)),
+        ("overtime cost per hour", Column("overtime_cost", unit=3600.0)),
+        ("distance_cost (\u20ac/km)", Column("distance_cost", unit=1000.0, own=True)),
+        ("fixed_cost (\u20ac/day)", Column("fixed_cost", own=True)),
         ("max hours", Column("max_duration", unit=3600.0)),
         ("Kosten/km", Column("distance_cost", unit=1000.0)),
         ("Kosten je Stunde", Column("time_cost", unit=3600.0)),
@@ -282,6 +298,21 @@ def test_prices_by_the_hour_and_the_kilometre():
     found = parse_round(b"id,lat,lon,service\nd,1,1,\na,2,2,5\n", "a.csv", vehicles=fleet, options={"speed": 30})
     assert found is not None
     assert found.vehicles[0].distance_cost == 0.5
+    by_metre = (b"id,time_cost (EUR/h),distance_cost (per m)\nv,36,0.5\n", "vans.csv")
+    found = parse_round(b"id,lat,lon,service\nd,1,1,\na,2,2,5\n", "a.csv", vehicles=by_metre, options={"speed": 30})
+    assert found is not None
+    assert (found.vehicles[0].time_cost, found.vehicles[0].distance_cost) == (0.01, 500)
+
+
+def test_lateness_by_the_hour():
+    for head in ("late_cost (per hour)", "late cost per hour"):
+        found = read(f"id,x,y,window,{head}\nd,0,0,,\na,3,4,8:00-9:00,36\n", speed=30)
+        assert found.stops[0].late_cost == 0.01
+
+
+def test_a_negative_time_is_told_as_it_was_written():
+    with pytest.raises(InputError, match=r"a\.csv, line 3: service is -5; it cannot be negative"):
+        read("id,x,y,window,service\nd,0,0,,\na,3,4,8:00-9:00,-5\n", speed=30)
 
 
 def test_a_point_before_three_digits_is_decimal_where_others_are():
@@ -491,6 +522,19 @@ def test_own_json_by_places_of_a_matrix():
     assert found.day is None
 
 
+def test_a_depot_beside_depots_is_refused():
+    document = {"stops": [[3, 4]], "depot": {"x": 0, "y": 0}, "depots": [{"x": 1, "y": 0}]}
+    with pytest.raises(InputError, match="request: both 'depot' and 'depots'; put all of them into 'depots'"):
+        round_from_document(document)
+
+
+@pytest.mark.parametrize("name", ["number", "count", "Anzahl"])
+def test_a_vehicle_of_a_document_that_gives_no_number_is_one(name):
+    vehicles: list[dict[str, Any]] = [{"id": "truck"}, {"id": "van", name: 5}, {"id": "bike", name: None}]
+    found = round_from_document({"stops": [[0, 0], [3, 4]], "vehicles": vehicles})
+    assert [vehicle.number for vehicle in found.vehicles] == [1, 5, None]
+
+
 def test_excel_without_a_sheet_of_vehicles():
     pytest.importorskip("openpyxl")
     data = workbook(Stops=[["id", "x", "y", "service", None], ["d", 0, 0, None, None], [7, 3, 4, 5, None]])
@@ -518,6 +562,18 @@ def test_hours_beyond_a_day_in_excel():
     found = parse_round(workbook(Stops=rows), "a.xlsx", options={"speed": 36})
     assert found is not None
     assert (found.stops[0].windows, found.stops[0].service) == (((-FOREVER, 30 * H),), 900.0)
+
+
+def test_dates_in_excel_are_no_clock_times():
+    """A workbook has a date as the midnight of a day."""
+    pytest.importorskip("openpyxl")
+    rows: list[list[Any]] = [["id", "x", "y", "service", "ordered"], ["d", 0, 0, None, None]]
+    days = [["a", 3, 4, 5, datetime(2026, 11, 19)], ["b", 6, 8, 5, datetime(2026, 11, 20)]]
+    found = parse_round(workbook(Stops=rows + days), "a.xlsx")
+    assert found is not None
+    assert "not used: ordered" in found.notes
+    with pytest.raises(InputError, match="'ordered' holds clock times, and nothing says what they are"):
+        parse_round(workbook(Stops=[*rows, *days, ["c", 1, 1, 5, datetime(2026, 11, 20, 8)]]), "a.xlsx")
 
 
 def test_formulas_without_a_value_are_refused():

@@ -182,9 +182,13 @@ def without_cancelled(
 
 def _marked(route: Mapping[str, Any]) -> int:
     """How many stops at the beginning of a route are marked as kept."""
-    visits = [visit for visit in route.get("visits") or [] if isinstance(visit, dict)]
-    stops = [visit for visit in visits if visit.get("kind", "stop") == "stop"]
-    return max((i for i, visit in enumerate(stops, 1) if visit.get("kept")), default=0)
+    return max((i for i, visit in enumerate(_stops(route), 1) if visit.get("kept")), default=0)
+
+
+def _stops(route: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The visits of a route that are stops."""
+    visits = route.get("visits") or []
+    return [visit for visit in visits if isinstance(visit, dict) and visit.get("kind", "stop") == "stop"]
 
 
 def keeping(round_: Round, drives: Sequence[Drive], counts: Sequence[int]) -> tuple[Round, tuple[Drive, ...]]:

@@ -176,11 +176,11 @@ def read_all(paths: Sequence[str], how: Reading) -> list[Stops | Round]:
 
 
 def kept_of(round_: Round, path: Path, until: str | None) -> tuple[Round, tuple[Drive, ...], str | None]:
-    """The round with what a plan has already done, the drives so far, and until when.
+    """The round with what a plan has already done, the drives to go on from, and until when.
 
-    That is all that the file has, what it marks, or what begins by a time.
+    Done is all that the file has, what it marks, or what begins by a time.
     """
-    from routelearn.rounds.given import begun, given_plan, kept_until, read_plan, without_cancelled
+    from routelearn.rounds.given import driven_on, given_plan, kept_until, read_plan, without_cancelled
     from routelearn.rounds.kept import check_kept, check_start
 
     routes, said = read_plan(path)
@@ -190,10 +190,10 @@ def kept_of(round_: Round, path: Path, until: str | None) -> tuple[Round, tuple[
     given = given_plan(round_, routes, str(path), numbered=bool(said.get("numbered")))
     kept, drives = kept_until(round_, given, str(path), moment, marked=until is None and before is not None)
     check_kept(kept, str(path))
-    check_start(kept, so_far := begun(kept, drives), str(path))
+    check_start(kept, start := driven_on(kept, drives), str(path))
     if gone:
         kept = replace(kept, notes=(*kept.notes, f"{path}: no longer among the stops: {', '.join(gone)}"))
-    return kept, so_far, moment
+    return kept, start, moment
 
 
 # ---------------------------------------------------------------------------------------------- the screen

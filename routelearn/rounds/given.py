@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -17,7 +18,7 @@ from routelearn.errors import InputError
 from routelearn.rounds.files.clock import Times
 from routelearn.rounds.model import Round, Vehicle, Window
 from routelearn.rounds.plan import Drive
-from routelearn.rounds.timing import beginning, last_end, plan_of
+from routelearn.rounds.timing import beginning, last_end, plan_of, schedule
 from routelearn.rounds.units import DAY, told
 from routelearn.solving.resume import read_routes
 
@@ -292,16 +293,19 @@ def _left(windows: tuple[Window, ...], now: float) -> tuple[Window, ...]:
     return tuple((max(low, now), high) for low, high in windows if high >= now)
 
 
-def begun(round_: Round, drives: Sequence[Drive]) -> tuple[Drive, ...]:
-    """The drives as far as their vehicles keep them, with the reloads between."""
-    found = []
+def driven_on(round_: Round, drives: Sequence[Drive]) -> tuple[Drive, ...]:
+    """The drives, each only as far as its vehicle keeps it, with the reloads between, if the rest breaks a rule."""
+    found, used = [], Counter[int]()
     for drive in drives:
-        left, order = len(round_.vehicles[drive.vehicle].kept), list(drive.order)
-        while order and left < sum(at >= 0 for at in order):
-            order.pop()
-        while order and order[-1] < 0:
-            order.pop()
+        vehicle, order = round_.vehicles[drive.vehicle], list(drive.order)
+        free = vehicle.number is None or used[drive.vehicle] < vehicle.number
+        if not free or schedule(round_, drive)[1]:
+            while order and len(vehicle.kept) < sum(at >= 0 for at in order):
+                order.pop()
+            while order and order[-1] < 0:
+                order.pop()
         if order:
+            used[drive.vehicle] += 1
             found.append(drive._replace(order=tuple(order)))
     return tuple(found)
 

@@ -8,7 +8,7 @@ import pytest
 from answer_cases import DRIVES, HOUR, city, planned, with_lunch
 
 from routelearn.errors import InputError
-from routelearn.rounds.given import begun, given_plan, kept_until, moment_of, without_cancelled
+from routelearn.rounds.given import driven_on, given_plan, kept_until, moment_of, without_cancelled
 from routelearn.rounds.plan import Drive
 from routelearn.rounds.timing import plan_of
 
@@ -89,10 +89,14 @@ def test_a_break_that_was_over_when_the_vehicle_left_is_not_due_later():
     assert not [visit for visit in visits if visit.kind == "break"]
 
 
-def test_what_is_driven_has_its_reloads():
+def test_what_is_left_of_a_plan_is_driven_on_where_it_keeps_the_rules():
     base = with_lunch()
     round_ = replace(base, vehicles=(replace(base.vehicles[0], kept=(0, 1)), base.vehicles[1]))
-    assert begun(round_, [Drive(0, (0, ~0, 1, ~0, 2)), Drive(1, (3,))]) == (Drive(0, (0, ~0, 1)),)
+    fine, bikes = (0, ~0, 1, 2), (Drive(1, (3,)), Drive(1, (4,)))
+    assert driven_on(round_, [Drive(0, fine), *bikes]) == (Drive(0, fine), *bikes)
+    assert driven_on(round_, [Drive(0, (0, ~0, 1, ~0, 2)), Drive(1, (3, 4))]) == (Drive(0, (0, ~0, 1)),)  # trips, load
+    fewer = replace(round_, vehicles=(round_.vehicles[0], replace(base.vehicles[1], number=1)))
+    assert driven_on(fewer, [Drive(0, fine), *bikes]) == (Drive(0, fine), bikes[0])
 
 
 def test_starts_on_the_next_day_and_in_another_zone():

@@ -222,6 +222,13 @@ def test_only_what_has_begun_by_a_time_is_kept(routelearn, files, inserting):
     assert routelearn("check", "later.json")[0] == 0
 
 
+def test_the_rest_of_a_plan_is_where_a_search_begins(routelearn, files, inserting):
+    planned(city(source="city.csv"), (Drive(0, (0, 1, 2)), Drive(1, (4,)), Drive(1, (3,)))).write("morning.json")
+    routelearn("solve", "city.csv", "--seconds", 0, "--keep", "morning.json", "--until", "8:12", "--out", "noon.json")
+    assert [drive.order for drive in inserting[-1]["start"]] == [(0, 1, 2), (4,), (3,)]
+    assert written("noon.json")["cost"] <= written("morning.json")["cost"]
+
+
 def test_until_needs_keep_and_a_time_of_the_rounds_kind(routelearn, files, inserting):
     assert "--until says what --keep keeps" in routelearn("solve", "city.csv", "--until", "9:00")[2]
     planned(city(source="city.csv")).write("morning.json")

@@ -530,7 +530,7 @@ def plugged(new_server, browser):
     started = new_server("--plugin", plugin)
     context = browser.new_context(bypass_csp=True)
     opened = context.new_page()
-    opened.set_default_timeout(120_000)  # a first search may wait for a compiler
+    opened.set_default_timeout(300_000)  # a first search may wait for a compiler
     complaints = []
     opened.on("pageerror", lambda error: complaints.append(str(error)))
     opened.goto(started.url)

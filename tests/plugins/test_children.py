@@ -44,6 +44,7 @@ routelearn.register(
 
 
 def test_a_worker_of_the_service_serves_a_problem_and_a_model_from_outside(write, tmp_path):
+    pytest.importorskip("pydantic")
     plugins.load(write("problem.py", PROBLEM))
     policy = policies.build("attention", shape_of(get("mini-tsp")), OPTIONS)
     model_file.save("m.safetensors", Model(policy, "mini-tsp", "attention", OPTIONS))

@@ -20,12 +20,15 @@ from routelearn.errors import InputError
 from routelearn.models.model_file import Model, save
 from routelearn.policies.base import shape_of
 from routelearn.problems import PROBLEMS
-from routelearn.serve import answering, catalogue, reading
-from routelearn.serve import think as thinking
 from routelearn.serve.batching import FairQueue, Ticket, lane_of, likely_problem
-from routelearn.serve.catalogue import random_instance
 from routelearn.serve.limits import Limits, Refused
 from routelearn.solving.board import Board
+
+pytest.importorskip("pydantic")
+
+from routelearn.serve import answering, catalogue, reading
+from routelearn.serve import think as thinking
+from routelearn.serve.catalogue import random_instance
 
 LIMITS = Limits()
 OPTIONS = {"seconds": 0.0, "seed": 0, "policy": True, "decode": None, "solver": None, "problem": None}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import httpx
 import pytest
 from on_page import card, place, solve, solve_round
+
+httpx = pytest.importorskip("httpx")
 
 pytestmark = [pytest.mark.extra, pytest.mark.slow]
 

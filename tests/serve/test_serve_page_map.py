@@ -12,6 +12,9 @@ import pytest
 from on_page import card, choose, place, solve, solve_round, stops
 
 from routelearn.errors import InputError
+
+pytest.importorskip("pydantic")
+
 from routelearn.serve.page_settings import tiles_origin
 
 pytestmark = [pytest.mark.extra, pytest.mark.slow]

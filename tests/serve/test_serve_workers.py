@@ -311,6 +311,7 @@ def test_a_search_that_ends_while_it_is_cancelled_leaves_the_worker_hearing(monk
 
 
 def test_a_problem_of_ones_own_neither_stops_a_worker_nor_fills_its_log(monkeypatch, caplog):
+    pytest.importorskip("pydantic")
     from routelearn.problems import PROBLEMS
 
     class Unknown(type(PROBLEMS["tsp"])):
